@@ -14,6 +14,7 @@ def test_there_are_published_proofs():
     assert {proof.method for _, proof in proved()} == {
         "expansion",
         "random evaluation",
+        "random evaluation along drawn paths",
         "interval evaluation",
         "branch and bound",
     }

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 EXPANSION, EVALUATION, INTERVALS = "expansion", "random evaluation", "interval evaluation"
-BOX = "branch and bound"
+PATHS, BOX = "random evaluation along drawn paths", "branch and bound"
 """Methods of a proof: sides are expanded, compared at a random point, enclosed at a stored witness,
-or on all parts of a box."""
+compared at a random point for each way that draws take through a program, or enclosed on all parts
+of a box."""
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,8 @@ class Proof:
     """A proof that a claim holds on a domain, or that a stored object decides it.
 
     Attributes:
-        method: "expansion", "random evaluation", "branch and bound" or, of a stored object,
-            "interval evaluation".
+        method: "expansion", "random evaluation", "random evaluation along drawn paths",
+            "branch and bound" or, of a stored object, "interval evaluation".
         domain: for what it is proved, as a sentence.
         where: the same as plain JSON: signs and shapes of the arrays, entries that never vary
             or are always equal, values of what stays a number.
@@ -35,7 +36,7 @@ class Proof:
     @property
     def at_random(self) -> bool:
         """Whether the two sides were compared at a random point, and not term by term."""
-        return self.method == EVALUATION
+        return self.method in (EVALUATION, PATHS)
 
     def document(self) -> dict[str, Any]:
         """The proof as plain JSON.

@@ -7,7 +7,7 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Real
-from attlas.claims.proof import BOX, EVALUATION, EXPANSION, Proof
+from attlas.claims.proof import BOX, EVALUATION, EXPANSION, PATHS, Proof
 from attlas.claims.statement import identity, inequality
 from attlas.verify.proofs import choices, identities, matrices, prover
 from attlas.verify.proofs.exact_rules import RULES
@@ -274,7 +274,7 @@ def test_a_stored_proof_is_checked_again():
 
 def test_orders_and_decompositions_have_exact_rules():
     assert {"sort", "argmax", "argmin", "top_k"} == choices.RULES.keys()
-    assert {"lu", "cholesky", "triangular_solve"} == matrices.RULES.keys()
+    assert {"eigh", "lu", "cholesky", "triangular_solve"} == matrices.RULES.keys()
     assert {**choices.RULES, **matrices.RULES}.items() <= RULES.items()
 
 
@@ -284,4 +284,4 @@ def test_seconds_end_a_proof(monkeypatch):
 
 
 def test_methods_say_what_is_trusted():
-    assert set(prover._TRUSTED) == {EXPANSION, EVALUATION}
+    assert set(prover._TRUSTED) == {EXPANSION, EVALUATION, PATHS}

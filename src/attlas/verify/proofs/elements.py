@@ -59,6 +59,7 @@ class Field:
             divisor, content 1 and a positive leading coefficient.
         left: products of two terms that the budget still allows.
         until: processor time at which it ends.
+        expanded: products of two terms that the expansion of one expression may take.
         exact: whether only what expands to zero counts as zero, and not what vanishes at the point.
     """
 
@@ -66,6 +67,7 @@ class Field:
     left: int = 10**7
     until: float = math.inf
     exact: bool = False
+    expanded: int = 20_000
     atoms: list[Atom] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
     factors: list[Polynomial] = field(default_factory=list)

@@ -83,17 +83,21 @@ class Functions:
         """Count the degree of what is taken as zero where it vanishes at the point."""
         self.degrees += sum(a.degrees)
 
-    def _canonical(self, a: Node) -> tuple[int, int]:
-        """The value of an expression or of its negative, and which of them."""
-        other = self.field.point.prime - a.value
-        return (a.value, 1) if a.value < other else (other, -1)
+    def _canonical(self, a: Node) -> tuple[Node, int]:
+        """An expression or its negative, and which of them."""
+        return (a, 1) if a.value < self.field.point.prime - a.value else (-a, -1)
 
-    def _large(self, name: str, a: int, positive: bool, exponent: Number = 1) -> Node:
+    def _large(self, name: str, a: Node, positive: bool, exponent: Number = 1) -> Node:
         """A function of an expression that is not expanded, as an atom."""
         if self.field.exact:
             raise LargeError("its expressions have too many terms")
-        atom = Atom(f"{name}<{a:x}>", positive, "large", a if name == "base" else None)
+        value = a.value if name == "base" else None
+        atom = Atom(f"{name}<{a.value:x}>", positive, "large", value)
+        self._noted(atom, name, a)
         return Node.of(self.field.symbol(atom, exponent))
+
+    def _noted(self, atom: Atom, name: str, a: Node) -> None:
+        """What a subclass wants to know about the atom of an expression that is not expanded."""
 
     def _sign(self, a: Element, strict: bool) -> int:
         if not a.top:
@@ -233,7 +237,7 @@ class Functions:
         try:
             return self._power(a.expanded(), exponent)
         except LargeError:
-            return self._large("base", a.value, True, exponent)
+            return self._large("base", a, True, exponent)
 
     def _power(self, a: Element, exponent: Number) -> Node:
         result = Node.constant(self.field, 1)
@@ -266,27 +270,25 @@ class Functions:
         result = Node.constant(self.field, 1)
         for term, coefficient in a.top.items():
             if not a.below and len(term) == 1 and term[0][1] == 1:
-                atom = self.field.atoms[term[0][0]]
-                if atom.kind == "log":
-                    base = Element(self.field, atom.meaning)
-                    result = result * self._power_or_whole(base, coefficient)
+                base = self._antilogarithm(self.field.atoms[term[0][0]])
+                if base is not None:
+                    result = result * self.power(base, coefficient)
                     continue
             exponent = Element(self.field, {term: 1}, a.below)
             atom = Atom(f"exp({exponent.name})", True, "exp", exponent)
             result = result * Node.of(self.field.symbol(atom, coefficient))
         return result
 
-    def _power_or_whole(self, a: Element, exponent: Number) -> Node:
-        if exponent.denominator == 1:
-            return Node.of(a).to_the(int(exponent))
-        return self._power(a, exponent)
+    def _antilogarithm(self, atom: Atom) -> Node | None:
+        """What an atom is the logarithm of, None if it is no logarithm."""
+        return Node.of(Element(self.field, atom.meaning)) if atom.kind == "log" else None
 
     def log(self, a: Node) -> Node:
         """The logarithm of a positive element, the sum of those of its parts."""
         try:
             return self._log(a.expanded())
         except LargeError:
-            return self._large("log", a.value, False)
+            return self._large("log", a, False)
 
     def _log(self, a: Element) -> Node:
         total = self.field.number(0)

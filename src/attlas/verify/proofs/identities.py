@@ -53,14 +53,14 @@ class Case:
 
 def read_by(claim: Claim, instance: Instance) -> set[str]:
     """The arrays on which left - right depends."""
-    program = _program(claim, instance, {})
+    program = program_of(claim, instance, {})
     needed = {v for e in program.jaxpr.eqns for v in e.invars if not hasattr(v, "val")}
     needed |= {v for v in program.jaxpr.outvars if not hasattr(v, "val")}
     names = sorted(instance)
     return {n for n, v in zip(names, program.jaxpr.invars, strict=True) if v in needed}
 
 
-def _program(claim: Claim, instance: Instance, changes: Mapping[str, Any]) -> Any:
+def program_of(claim: Claim, instance: Instance, changes: Mapping[str, Any]) -> Any:
     """The program of left - right, without operations on which it does not depend."""
 
     def gap(instance: Instance) -> Array:
@@ -93,7 +93,7 @@ class _Expansion:
     split_extremes: bool = False
 
     def __post_init__(self) -> None:
-        self.program = _program(self.claim, self.instance, self.changes)
+        self.program = program_of(self.claim, self.instance, self.changes)
         self.names = sorted(self.instance)
         self.until = 0.0
 

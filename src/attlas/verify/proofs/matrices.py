@@ -7,6 +7,7 @@ continuity where that pivot vanishes and the matrix does not become singular.
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,33 @@ def _cholesky(exact: Any, details: Mapping[str, Any], a: np.ndarray) -> list[np.
     return [factor]
 
 
+def _eigh(exact: Any, details: Mapping[str, Any], a: np.ndarray) -> list[np.ndarray]:
+    """Eigenvectors and eigenvalues of one or two rows, in rising order.
+
+    With d the difference of the diagonal entries and s the root of d^2 + 4 b^2, the larger
+    eigenvalue has the eigenvector (b, (s + d) / 2), of the squared length s (s + d) / 2. The
+    direction of the pair is drawn: what a program computes must not depend on it.
+    """
+    if details.get("subset_by_index") is not None or len(a) > 2:
+        raise NotProvedError("eigenvalues of three rows or more")
+    one, half = exact.ctx.one, exact.real(0.5)
+    if len(a) == 1:
+        return [np.array([[one]], dtype=object), a[0]]
+    b, difference = (a[1, 0] if details["lower"] else a[0, 1]), a[1, 1] - a[0, 0]
+    if exact.functions.is_zero(b):
+        raise NotProvedError("eigenvalues of a diagonal matrix")
+    root = partial(exact.functions.power, exponent=Fraction(1, 2))
+    s = root(difference * difference + b * b * 4)
+    middle = (a[0, 0] + a[1, 1]) * half
+    length = root(s * (s + difference) * half)
+    direction = 1 if exact.field.point.prime & 8 else -1
+    first, second = b / length * direction, (s + difference) * half / length * direction
+    vectors = np.array([[-second, first], [first, second]], dtype=object)
+    return [vectors, np.array([middle - s * half, middle + s * half], dtype=object)]
+
+
 RULES: dict[str, Rule] = {
+    "eigh": linear_algebra.batched(2, _eigh),
     "lu": linear_algebra.batched(3, _lu),
     "cholesky": linear_algebra.batched(1, _cholesky),
     "triangular_solve": linear_algebra.RULES["triangular_solve"],

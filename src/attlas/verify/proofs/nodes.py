@@ -11,9 +11,6 @@ from typing import Any
 from attlas.verify.proofs.elements import Element, Field, LargeError, NotProvedError
 from attlas.verify.proofs.polynomials import Number, Polynomial, whole
 
-EXPANDED = 20_000
-"""Products of two terms that the expansion of one expression may take."""
-
 
 class Node:
     """An expression.
@@ -24,7 +21,7 @@ class Node:
         number: the rational number that it is, None if it is not known to be one.
     """
 
-    __slots__ = ("_element", "_made", "degrees", "field", "number", "value")
+    __slots__ = ("_element", "_is_large", "_made", "degrees", "field", "number", "value")
 
     def __init__(
         self,
@@ -41,6 +38,7 @@ class Node:
         self.number: Number | None = 0 if vanishes else None
         self._made = None if vanishes else made
         self._element = field.number(0) if vanishes else element
+        self._is_large = False
 
     @staticmethod
     def of(element: Element) -> "Node":
@@ -75,6 +73,14 @@ class Node:
             return self.value == 0
         return not self.expanded().top
 
+    @property
+    def made(self) -> "tuple[str, Node, Node] | Element":
+        """The operation and its operands, or the element that it is."""
+        if self._made is not None:
+            return self._made
+        assert self._element is not None  # every node has one of the two
+        return self._element
+
     def expanded(self) -> Element:
         """The element that it is.
 
@@ -82,7 +88,7 @@ class Node:
             LargeError: if that takes too many operations.
         """
         budget = self.field.left
-        self.field.left = budget if self.field.exact else min(budget, EXPANDED)
+        self.field.left = budget if self.field.exact else min(budget, self.field.expanded)
         try:
             self._expand()
         finally:
@@ -97,9 +103,9 @@ class Node:
             if node._element is None:
                 assert node._made is not None  # every node has one of the two
                 operation, a, b = node._made
-                if operation == "large":
+                if node._is_large:
                     for part in stack:
-                        part._made = ("large", part, part)
+                        part._is_large = True
                     raise LargeError("its expressions have too many terms")
                 missing = [part for part in (a, b) if part._element is None]
                 if missing:
@@ -114,7 +120,7 @@ class Node:
                     )
                 except LargeError:
                     for part in stack:
-                        part._made = ("large", part, part)
+                        part._is_large = True
                     raise
             stack.pop()
 

@@ -14,7 +14,7 @@ from attlas.verify.proofs.polynomials import Number
 
 BITS = 256
 _WITNESSES = 40
-_POINTS = 16
+_POINTS = 64
 """Points with the same prime."""
 _WITH_ROOTS = {3: (2,), 5: (1, 4), 7: (3, 5, 6), 11: (2, 6, 7, 8, 10), 13: (1, 3, 4, 9, 10, 12)}
 """Residues of a prime of the form 8 k + 7 by which 3 to 13 are squares (quadratic reciprocity)."""

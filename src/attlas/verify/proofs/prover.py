@@ -7,13 +7,14 @@ import jax
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import EVALUATION, EXPANSION, Proof
+from attlas.claims.proof import EVALUATION, EXPANSION, PATHS, Proof
 from attlas.claims.verdict import Outcome
 from attlas.projects.loading import source_digest
 from attlas.verify.proofs.boxes import proved_on_box
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.guard import covers
 from attlas.verify.proofs.identities import Case, read_by, vanishes
+from attlas.verify.proofs.paths import proved_paths
 from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.symbols import Domain, domain_of
@@ -27,6 +28,10 @@ _TRUSTED = {
 }
 _TRUSTED[EVALUATION] = (
     f"{_TRUSTED[EXPANSION]}; and a random point modulo a random prime of {BITS} bits"
+)
+_TRUSTED[PATHS] = (
+    f"{_TRUSTED[EVALUATION]}; that no side depends on the direction of an eigenvector; and the "
+    "signs of compared expressions at drawn instances, in many digits"
 )
 
 
@@ -92,7 +97,55 @@ def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:
             return _on(claim, domain, instance, batch, seed)
         except NotProvedError as reason:
             reasons.append(str(reason))
-    raise NotProvedError(reasons[0])
+    try:
+        return proved_along_draws(claim, batch, read, seed)
+    except NotProvedError as reason:
+        text = reasons[0] if str(reason) == reasons[0] else f"{reasons[0]}; along draws: {reason}"
+        raise NotProvedError(text) from reason
+
+
+def proved_along_draws(claim: Claim, batch: Mapping[str, Any], read: set[str], seed: int) -> Proof:
+    """Prove an identity on every path that a draw takes through its program.
+
+    Args:
+        batch: the draws of `seed`.
+        read: the arrays that the sides read.
+
+    Raises:
+        NotProvedError: says why not.
+    """
+    salt = f"{claim.name} {seed}"
+    if strange := sorted(name for name in read if batch[name].dtype.kind not in "biuf"):
+        raise NotProvedError(f"'{strange[0]}' is no array of numbers")
+    rows, control_rows = _instances(batch), []
+    for control in claim.controls:
+        if control.sample is not None and not control.changes:
+            control_rows += _instances(claim.draw(seed, claim.count, control))
+    paths = proved_paths(claim, rows, control_rows, read, salt)
+    bits = min(path.bits for path in paths) - len(paths).bit_length()
+    if bits < 64:
+        raise NotProvedError("its degree is too large for a random point")
+    shapes = {name: np.shape(rows[0][name]) for name in sorted(read)}
+    arrays = [f"{name} of shape {shape}" if shape else name for name, shape in shapes.items()]
+    count = "the one path" if len(paths) == 1 else f"the {len(paths)} paths"
+    proof = Proof(
+        PATHS,
+        f"for all {', '.join(arrays)} on {count} of {len(rows)} draws: with their zeros, whole "
+        "numbers and equal or opposite entries, wherever comparisons come out as theirs",
+        {
+            "signs": {},
+            "shapes": {name: list(shape) for name, shape in shapes.items()},
+            "fixed": {},
+            "values": [],
+            "links": {},
+        },
+        _TRUSTED[PATHS],
+        {"salt": salt, "bits": bits, "paths": sorted(path.digest for path in paths)},
+        source_digest(claim.place[0], claim.home),
+    )
+    if why := recheck(claim, proof, seed=seed + 1):
+        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
+    return proof
 
 
 def _on(
@@ -164,6 +217,11 @@ def _guard(
             if any(covers(domain, cases, row) for row in others):
                 text = f"the control '{control.description}' has instances in its domain"
                 raise NotProvedError(text)
+
+
+def _instances(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    count = len(next(iter(batch.values())))
+    return [{name: value[k] for name, value in batch.items()} for k in range(count)]
 
 
 def _rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:

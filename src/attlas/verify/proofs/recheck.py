@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import BOX, INTERVALS, Proof
+from attlas.claims.proof import BOX, INTERVALS, PATHS, Proof
 from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
@@ -67,7 +67,9 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         agreed, why = 0, "no point of its domain was found where both sides are defined"
         for attempt in range(_TRIES):
             row = {name: value[attempt % claim.count] for name, value in batch.items()}
-            moved = _moved(rng, row, proof.where, attempt % 2 == 1)
+            # Zeros and equal entries of a drawn instance belong to its path.
+            move = attempt % 2 == 1 and proof.method != PATHS
+            moved = _moved(rng, row, proof.where, move)
             try:
                 difference = _difference(program, moved)
             except Unconfirmed as error:

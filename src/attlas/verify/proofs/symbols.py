@@ -157,19 +157,30 @@ def domain_of(batch: Mapping[str, Any], read: set[str], discrete: bool) -> Domai
         shapes[name] = array.shape[1:]
         same = (array == array[:1]).all(axis=0)
         fixed[name] = np.where(same, array[0], np.nan)
-    links = _links({name: arrays[name] for name in signs}, fixed)
+    floats = {name: arrays[name] for name in signs}
+    links = linked({name: v for name, v in floats.items() if len(v) >= _DRAWS}, fixed)
     return Domain(signs, shapes, fixed, _values(arrays, few), links)
 
 
-def _links(
+def linked(
     arrays: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[str, tuple[int, ...], int]]:
-    """The entries that have the same numbers as an earlier one in all draws, up to one sign."""
+    """The entries that have the same numbers as an earlier one in all draws, up to one sign.
+
+    Args:
+        arrays: draws by name, with a leading axis.
+        fixed: entries that are numbers and no symbols, by name; NaN elsewhere.
+
+    Returns:
+        By the name of an entry, the array and the place of the earlier one, and the sign.
+
+    Examples:
+        >>> linked({"x": np.array([[1.5, -1.5]])}, {"x": np.full(2, np.nan)})
+        {'x[1]': ('x', (0,), -1)}
+    """
     first: dict[bytes, tuple[str, tuple[int, ...], float]] = {}
     links = {}
     for name, array in arrays.items():
-        if len(array) < _DRAWS:
-            continue
         for place in np.ndindex(array.shape[1:]):
             column = array[(slice(None), *place)]
             nonzero = column[column != 0]
