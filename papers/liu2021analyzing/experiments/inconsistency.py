@@ -288,8 +288,8 @@ EXPERIMENT = Experiment(
             "Advice of section 5 at one sample size",
             Points(
                 change(plain=False), level, band=geometric_interval, panel="sweep", title=SWEEPS,
-                ink=panels.PALETTE[0], marker="o", yscale="log2", ylabel=CHANGE, xlabel="value",
-                width=0.8,
+                ink=panels.PALETTE[0], marker="o", yscale="log2", ylabel=CHANGE,
+                xlabel="value of the setting", width=0.8,
             )
             + Reference(y=1.0, label="no change")
             + Points(change(plain=True), level, band=mean_only, marker="o", hollow=True,
