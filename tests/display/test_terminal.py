@@ -89,7 +89,7 @@ def test_the_claim_comes_first_and_its_verdict_next(rows):
     lines = texts(layout(COLUMNS, rows, 80, always=("verdict",)).lines)
     heading = lines[lines.index(lines_rule(lines)) - 1]
     assert heading.split()[:2] == ["claim", "verdict"]
-    assert "x1.021" in " ".join(texts(layout(COLUMNS, rows, WIDE).lines))
+    assert "1.021 times smaller" in " ".join(texts(layout(COLUMNS, rows, WIDE).lines))
 
 
 def test_a_wide_output_has_every_column_on_one_line_per_row(rows):
