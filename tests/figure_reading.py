@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 from figure_texts import pieces, texts_of
@@ -13,8 +14,11 @@ from matplotlib.figure import Figure
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.image_strip import NO_VALUE
 from attlas.experiments.panels.legend_keys import is_key
+from attlas.site.figures import pixels_per_point
+from attlas.site.readable import enlarge_small_text
 
 MOST_WORDS = 190
+_PIXEL = 1.0
 _NUMBERED = re.compile(r"\b(?:Theorem|Lemma|Corollary|Proposition)s? [A-Z]?[\d.]+")
 _BRACKETS = re.compile(r"\([^()]*\)")
 _REPEATED = re.compile(r"\b(?:runs?|once|draws?|drawn|draw|starts?|seeds?|no training)\b")
@@ -28,6 +32,7 @@ def reading_faults(captioned: CaptionedFigure) -> list[str]:
         *absent_lines(figure),
         *theorem_faults(figure, f"{captioned.caption} {reading}"),
         *blank_cells(figure),
+        *colliding_labels(figure),
         *text_faults(reading),
     })  # fmt: skip
 
@@ -111,3 +116,22 @@ def blank_cells(figure: Figure) -> Iterator[str]:
             gaps = blank.all(axis=0)[None, :] | blank.all(axis=1)[:, None]
             if (blank & ~gaps).any() and not marked:
                 yield f"blank cell: {axes.get_title()}"
+
+
+def colliding_labels(figure: Figure) -> Iterator[str]:
+    """Labels of axes and titles that lie over each other, or beyond the figure, on a page."""
+    enlarge_small_text(figure, pixels_per_point(figure))
+    figure.draw_without_rendering()
+    labels = [
+        (text.get_text(), text.get_window_extent())
+        for axes in figure.axes
+        for text in (axes.xaxis.label, axes.yaxis.label, axes.title)
+        if text.get_visible() and text.get_text()
+    ]
+    frame = figure.bbox.padded(_PIXEL)
+    for text, box in labels:
+        if not (frame.contains(*box.min) and frame.contains(*box.max)):
+            yield f"label beyond the figure: {text}"
+    for (first, box), (second, beside) in combinations(labels, 2):
+        if box.padded(-_PIXEL).overlaps(beside.padded(-_PIXEL)):
+            yield f"labels over each other: {first} and {second}"

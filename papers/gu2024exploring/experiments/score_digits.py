@@ -242,7 +242,7 @@ EXPERIMENT = Experiment(
                 + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
                 Points(in_words(energy(list(LAWS))), "law", band=extremes, width=1.4,
                        spread="mean and 2 standard errors",
-                       ylabel="energy distance of samples from digits",
+                       ylabel="energy distance to the digits",
                        xlabel="score that draws the samples")
                 + Reference(y=lambda data: energy(OWN)(data).min("end"),
                             to=lambda data: energy(OWN)(data).max("end"),

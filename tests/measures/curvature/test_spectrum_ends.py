@@ -94,7 +94,7 @@ def test_what_is_not_finite_is_not_decided():
 @pytest.mark.parametrize("wrong", [{"steps": 1}, {"failure": 0.0}, {"count": 0}, {"size": 0}])
 def test_settings_out_of_range_are_refused(wrong):
     given = {"count": 1, "size": 3} | wrong
-    with pytest.raises(UserError, match="choose count|give a whole number"):
+    with pytest.raises(UserError, match=r"choose count|give a whole number"):
         spectrum_ends(lambda rows: rows, **given)
 
 

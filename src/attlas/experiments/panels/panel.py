@@ -1,5 +1,6 @@
 """A panel: one pair of axes, or small multiples of it, with the layers drawn on it."""
 
+import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,11 @@ Ends = tuple[float | int | None, float | int | None]
 
 TITLE_LINE = 36
 """Letters of a title above one pair of axes of the usual width."""
+WIDEST = 4
+"""Pairs of axes side by side."""
+_NUMBER = 6
+"""Letters of a name on the vertical axis that take no room of the panels."""
+_FORMULA = re.compile(r"\$[^$]*\$")
 
 
 @dataclass(frozen=True)
@@ -152,9 +158,34 @@ class Panel(ABC):
             # A logarithmic axis has no number above it to avoid, and looking for one would lay
             # out all its ticks again.
             height = None if axes.get_yscale() == "linear" else 1.0
-            if "$" not in title:
-                title = textwrap.fill(title, int(TITLE_LINE * self.width))
+            columns = len(self.views(view.data)[0])
+            title = wrapped(title, self.letters(axes, columns, TITLE_LINE))
             axes.set_title(title, fontsize=10, y=height)
+
+    def letters(self, axes: "Axes", columns: int, usual: int) -> int:
+        """Letters above or below each of so many small multiples, beside their vertical names.
+
+        Pages show at most four pairs of axes, and names take room from all.
+        """
+        beside = axes.get_shared_y_axes().get_siblings(axes)
+        texts = [text.get_text() for neighbour in beside for text in neighbour.get_yticklabels()]
+        names = max(map(len, texts), default=0)
+        return int(
+            usual * min(float(self.width), WIDEST / columns) - max(names - _NUMBER, 0) / columns
+        )
+
+
+def typeset(text: str) -> str:
+    """A text about as long as it is typeset: a command of its formulas is one letter."""
+    return re.sub(r"[$\\{}_^]", "", re.sub(r"\\[A-Za-z]+", "x", text))
+
+
+def wrapped(text: str, letters: int) -> str:
+    """A text in lines of so many letters at most; a formula is not broken."""
+    formulas = iter(_FORMULA.findall(text))
+    closed = _FORMULA.sub(lambda formula: "\0" * max(len(typeset(formula[0])), 1), text)
+    filled = textwrap.fill(closed, max(letters, 1), break_long_words=False)
+    return re.sub("\0+", lambda _: next(formulas), filled)
 
 
 def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:

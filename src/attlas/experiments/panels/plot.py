@@ -1,8 +1,6 @@
 """A plot: panels side by side, with one rule for sizes and one for legends."""
 
 import math
-import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +10,7 @@ import xarray as xr
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.legend_keys import is_key
 from attlas.experiments.panels.meanings import Meaning, sentences
-from attlas.experiments.panels.panel import Panel
+from attlas.experiments.panels.panel import WIDEST, Panel, typeset, wrapped
 from attlas.experiments.panels.unseen_lines import lacking, remarks
 
 if TYPE_CHECKING:
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 3.2, 3.0
 """Inches of one pair of axes, its labels included."""
-WIDEST = 4
-"""Pairs of axes side by side."""
 LEGEND_ROW = 0.2
-_LINE, _SHORT_LINE = 34, 18
-"""Letters of a label beside a panel, and beside one row of small multiples."""
+_LINE, _TALL_LINE, _SHORT_LINE = 34, 21, 18
+"""Letters of a label below a panel, beside it, and beside one row of small multiples."""
 
 
 def no_values(data: xr.Dataset) -> Mapping[str, Any]:
@@ -125,9 +121,11 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
             panel.draw_all(axis, view)
             axis.tick_params(labelsize=8.5)
             if j == 0 or not panel.shared:
-                axis.set_ylabel(_lines(panel.ylabel, _LINE if len(views) == 1 else _SHORT_LINE))
+                axis.set_ylabel(
+                    wrapped(panel.ylabel, _TALL_LINE if len(views) == 1 else _SHORT_LINE)
+                )
             if k == len(views) - 1:
-                axis.set_xlabel(_lines(panel.xlabel, int(_LINE * panel.width)))
+                axis.set_xlabel(wrapped(panel.xlabel, panel.letters(axis, len(line), _LINE)))
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
     for axis in axes.flat:
@@ -143,22 +141,13 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
     return dict(sorted(entries.items(), key=lambda entry: is_key(entry[1])))
 
 
-def _lines(label: str, letters: int) -> str:
-    """A label in lines of so many letters at most; one with formulas stays in one."""
-    return label if "$" in label else textwrap.fill(label, letters)
-
-
 def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
     """Draw a legend below the figure; returns its number of lines, as few as the width allows."""
     if not entries:
         return 0
-    labels = [_lines(label, int(WIDTH * width / 0.068) - 9) for label in entries]
+    labels = [wrapped(label, int(WIDTH * width / 0.068) - 9) for label in entries]
     # Typeset mathematics is shorter than its source.
-    longest = max(
-        len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", line))
-        for label in labels
-        for line in label.split("\n")
-    )
+    longest = max(len(typeset(line)) for label in labels for line in label.split("\n"))
     columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
     rows = math.ceil(len(entries) / columns)
     columns = math.ceil(len(entries) / rows)  # lines of equal length
