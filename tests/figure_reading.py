@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.image_strip import NO_VALUE
 from attlas.experiments.panels.legend_keys import is_key
+from attlas.experiments.reading import UNRECORDED
 from attlas.site.figures import pixels_per_point
 from attlas.site.readable import enlarge_small_text
 
@@ -39,6 +40,8 @@ def reading_faults(captioned: CaptionedFigure) -> list[str]:
 
 def text_faults(reading: str) -> Iterator[str]:
     """A reading without data, model or number of runs, that is too long or no full sentences."""
+    if UNRECORDED in reading:
+        yield "reading with a setting that is not recorded"
     if not re.search(r"\bdata\b|\bnetworks\b", reading):
         yield "reading without data"
     if not re.search(r"\b(?:models?|networks|attention head)\b", reading):

@@ -46,6 +46,7 @@ PARTS = {
     "attlas.verify.certify.enclosed_gap": "asks for a claim that intervals can follow",
     "attlas.verify.spectra": "bounds are arrays, made of arrays that were read",
     "attlas.verify.intervals": "bounds are arrays, made of arrays that were read",
+    "attlas.verify.interval_rules": "bounds are arrays, made of arrays that were read",
     "attlas.verify.digits": "programs are traced from a claim",
 }
 """Parts of public functions, which read the arguments for them."""

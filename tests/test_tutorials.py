@@ -1,4 +1,4 @@
-"""The tutorial of one's own paper: its files are written, its commands run in an empty folder.
+"""Tutorials of one's own paper: their files are written, their commands run in an empty folder.
 
 The other tutorials are executed where the documentation is built.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TUTORIAL = ROOT / "docs" / "tutorials" / "own_paper.md"
+TUTORIALS = ROOT / "docs" / "tutorials"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Where attlas is installed its entry point loads the plugin; a second name would be refused.
 FOUND = entry_points(group="pytest11", name="attlas")
@@ -79,7 +79,7 @@ def follow(tutorial: Path, folder: Path) -> list[str]:
 
 @pytest.mark.thorough
 def test_the_tutorial_does_what_it_says(tmp_path):
-    assert len(follow(TUTORIAL, tmp_path)) == 9
+    assert len(follow(TUTORIALS / "own_paper.md", tmp_path)) == 6
     before, after = ((tmp_path / f).read_text("utf-8") for f in ("before.md", "table.md"))
     assert "violated under attack" in before
     assert "violated" not in after
@@ -95,3 +95,8 @@ def test_the_tutorial_does_what_it_says(tmp_path):
     assert "How smooth is softmax?" in page
     assert "Waterfall of the factors lost" in page
     assert str(tmp_path) not in page
+
+
+@pytest.mark.thorough
+def test_a_paper_is_read_from_its_latex_and_its_statements_are_counted(tmp_path):
+    assert len(follow(TUTORIALS / "paper_from_latex.md", tmp_path)) == 3

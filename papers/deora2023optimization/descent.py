@@ -176,6 +176,7 @@ def _taylor(pair, largest=False, share=1.0):
     controls=[
         Control("the largest eigenvalue in place of the smallest", largest=True),
         Control("without the last term", share=0.0),
+        Control("half of the last term", share=0.5),
     ],
     proof_step=ProofStep("Section 6.1", 2),
     evaluations=192,
@@ -256,7 +257,10 @@ def equation_15(*, power=0.5, share=1.0, **pair):
     "Equation (16)",
     Source.FOUND,
     search_over=_ENDS,
-    controls=[Control("without the last term", bend=0.0)],
+    controls=[
+        Control("without the last term", bend=0.0),
+        Control("a twenty-fifth of the last term", bend=0.02),
+    ],
     proof_step=ProofStep("Section 6.1", 4),
 )
 def equation_16(*, bend=0.5, **pair):

@@ -103,8 +103,8 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
     assert f"{LEMMA}: no control is nearer than a factor of 10: the nearest exceeds its" in out
     assert "A verdict on a statement as reconstructed is about our wording of the paper." in out
     (line,) = [line for line in out.splitlines() if line.startswith(f"{LEMMA} ")]
-    row = [LEMMA, "as", "reconstructed", "SUPPORTED", "vacuous", "x1000"]
-    assert line.split()[:6] == row
+    row = [LEMMA, "as", "reconstructed", "SUPPORTED", "vacuous", "1000", "times", "smaller"]
+    assert line.split()[:8] == row
 
 
 def test_strengths_are_counted_for_each_provenance(attlas, monkeypatch, tmp_path):

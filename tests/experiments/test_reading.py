@@ -2,11 +2,13 @@
 
 import pytest
 import xarray as xr
+from jinja2 import Environment, meta
 from matplotlib.figure import Figure
 
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import CaptionedFigure
-from attlas.experiments.reading import filled, reading_of
+from attlas.experiments.find import find_experiments
+from attlas.experiments.reading import UNRECORDED, filled, reading_of
 
 
 def figure(**texts):
@@ -34,9 +36,11 @@ def test_a_theorem_in_the_figure_is_said_to_be_of_the_paper():
     assert not reading_of({}, figure(ylabel="bound"), None, key).endswith(whose)
 
 
-def test_a_setting_that_the_record_lacks_is_refused():
+def test_a_setting_that_the_record_lacks_breaks_no_page():
+    text = "It has {{ nothing }} of {{ labels.n[-1] }}{% if nothing == 1 %} once{% endif %}."
+    assert filled(text, {}) == f"It has {UNRECORDED} of {UNRECORDED}."
     with pytest.raises(UserError, match="nothing"):
-        filled("It has {{ nothing }}.", {})
+        filled("It has {{ nothing + 1 }}.", {})
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,14 @@ def test_a_setting_that_the_record_lacks_is_refused():
 )
 def test_numbers_and_lists_are_words(value, shown):
     assert filled("{{ value }}", {"value": value}) == shown
+
+
+@pytest.mark.parametrize("experiment", find_experiments(), ids=lambda found: found.name)
+def test_templates_read_settings_that_every_record_of_today_has(experiment):
+    known = {"count", "labels"} | experiment.grid.settings_values().keys()
+    read = {
+        name
+        for template in experiment.readings.values()
+        for name in meta.find_undeclared_variables(Environment().parse(template))
+    }
+    assert read - known == set()

@@ -7,7 +7,7 @@ the panels, which know what a mark, a line and a band summarise.
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attlas.core.errors import UserError, refuse_unreadable
 from attlas.display.numbers import large_number
@@ -19,16 +19,39 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
 
-    from attlas.experiments.experiment import CaptionedFigure
-
+UNRECORDED = "(not recorded)"
 _NUMBERED = re.compile(
     r"\b(?:Theorem|Lemma|Corollary|Proposition|Claim|Appendix|Table|Figure|the paper|recalled)\b"
 )
 
 
+class Captioned(Protocol):
+    """A figure with its texts."""
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        ...
+
+    @property
+    def caption(self) -> str:
+        """What it shows."""
+        ...
+
+    @property
+    def reading(self) -> str:
+        """What its marks are."""
+        ...
+
+    @property
+    def figure(self) -> "matplotlib.figure.Figure | None":
+        """The drawing."""
+        ...
+
+
 def reading_of(
     templates: Mapping[str, str],
-    figure: "CaptionedFigure",
+    captioned: "Captioned",
     data: "xarray.Dataset | None",
     paper: str,
 ) -> str:
@@ -36,20 +59,17 @@ def reading_of(
 
     Args:
         templates: by the figure's title, see `attlas.experiments.prose`.
+        captioned: the figure, with what its panels say of their marks.
         paper: key of the paper whose theorems the figure may name.
-
-    Raises:
-        UserError: if a template names a setting that the record does not have.
     """
     values = settings_of(data) if data is not None else {}
-    written = [
-        filled(templates[title], values) for title in ("", figure.title) if title in templates
-    ]
-    sentences = [*written, figure.reading]
-    texts = " | ".join([*sentences, figure.caption, *_texts_of(figure.figure)])
+    titles = [title for title in ("", captioned.title) if title in templates]
+    sentences = [*(filled(templates[title], values) for title in titles), captioned.reading]
+    texts = " | ".join([*sentences, captioned.caption, *_texts_of(captioned.figure)])
     return " ".join(filter(None, [*sentences, _whose(texts, paper)]))
 
 
+@refuse_unreadable
 def settings_of(data: "xarray.Dataset") -> dict[str, Any]:
     """Names that a template sees: the settings, the labels of each axis, and how many there are.
 
@@ -68,18 +88,26 @@ def settings_of(data: "xarray.Dataset") -> dict[str, Any]:
 def filled(template: str, values: Mapping[str, Any]) -> str:
     r"""A template with numbers in words and lists as enumerations, on one line.
 
+    A setting that a record lacks, such as one of an earlier version, is said not to be recorded.
+
     Raises:
-        UserError: if the template lacks one of the values.
+        UserError: if a template computes with a setting that the record lacks.
 
     Examples:
         >>> filled("Trained on {{ n }} texts for {{ steps }} steps.", {"n": [8, 16], "steps": 8000})
         'Trained on 8 and 16 texts for 8,000 steps.'
         >>> filled("{{ 'one run' if count.member == 1 else 'runs' }}.", {"count": {"member": 1}})
         'one run.'
+        >>> filled("Trained for {{ steps }} steps in {{ count.member }} runs.", {"n": 3})
+        'Trained for (not recorded) steps in (not recorded) runs.'
     """
-    from jinja2 import Environment, StrictUndefined, UndefinedError
+    from jinja2 import ChainableUndefined, Environment, UndefinedError
 
-    environment = Environment(undefined=StrictUndefined, autoescape=False, finalize=_in_words)
+    class Unrecorded(ChainableUndefined):
+        def __str__(self) -> str:
+            return UNRECORDED
+
+    environment = Environment(undefined=Unrecorded, autoescape=False, finalize=_in_words)
     try:
         return " ".join(environment.from_string(template).render(values).split())
     except UndefinedError as error:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import xarray as xr
 
+from attlas.core.errors import refuse_unreadable
 from attlas.experiments.panels.summary import (
     Spread,
     extremes,
@@ -59,6 +60,7 @@ class Meaning(NamedTuple):
     label: str = ""
 
 
+@refuse_unreadable
 def repeated(values: xr.DataArray, over: Sequence[str]) -> str:
     """The repetitions over which values are summarised; empty without any.
 
@@ -67,7 +69,8 @@ def repeated(values: xr.DataArray, over: Sequence[str]) -> str:
         >>> repeated(values, ["member", "head"]), repeated(values[:1], ["member"])
         ('2 runs times 2 heads', '1 run')
     """
-    counted = [(values.sizes[name], NOUNS.get(name, name)) for name in over if name not in STATED]
+    axes = [name for name in over if name not in STATED]
+    counted = [(values.sizes.get(name, 0), NOUNS.get(name, name)) for name in axes]
     return " times ".join(f"{count:,} {_plural(noun, count)}" for count, noun in counted)
 
 
@@ -92,6 +95,7 @@ def summarised(
     return Meaning(things, f"{MIDDLES[band]} over {runs}{ends}", label)
 
 
+@refuse_unreadable
 def sentences(meanings: Iterable[Meaning | None]) -> str:
     """The meanings of the layers of a figure as text; what all of a kind share is said once.
 

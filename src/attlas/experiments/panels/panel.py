@@ -176,12 +176,22 @@ class Panel(ABC):
 
 
 def typeset(text: str) -> str:
-    """A text about as long as it is typeset: a command of its formulas is one letter."""
+    r"""A text about as long as it is typeset: a command of its formulas is one letter.
+
+    Examples:
+        >>> typeset(r"rate $\eta_{1}$")
+        'rate x1'
+    """
     return re.sub(r"[$\\{}_^]", "", re.sub(r"\\[A-Za-z]+", "x", text))
 
 
 def wrapped(text: str, letters: int) -> str:
-    """A text in lines of so many letters at most; a formula is not broken."""
+    r"""A text in lines of so many letters at most; a formula is not broken.
+
+    Examples:
+        >>> wrapped("share of $a + b$ words", 10)
+        'share of\n$a + b$\nwords'
+    """
     formulas = iter(_FORMULA.findall(text))
     closed = _FORMULA.sub(lambda formula: "\0" * max(len(typeset(formula[0])), 1), text)
     filled = textwrap.fill(closed, max(letters, 1), break_long_words=False)

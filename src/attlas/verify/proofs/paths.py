@@ -250,6 +250,11 @@ def _numbers(row: Row, domain: Domain) -> dict[str, float]:
     }
 
 
+def digest_of(paths: Sequence[Path]) -> str:
+    """sha256 of the digests of all paths, which does not depend on their order."""
+    return sha256("".join(sorted(path.digest for path in paths)).encode()).hexdigest()
+
+
 def proved_paths(
     claim: Claim, rows: Sequence[Row], control_rows: Sequence[Row], read: set[str], salt: str
 ) -> list[Path]:

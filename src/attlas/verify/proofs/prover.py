@@ -14,7 +14,7 @@ from attlas.verify.proofs.boxes import proved_on_box
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.guard import covers
 from attlas.verify.proofs.identities import Case, read_by, vanishes
-from attlas.verify.proofs.paths import proved_paths
+from attlas.verify.proofs.paths import digest_of, proved_paths
 from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.symbols import Domain, domain_of
@@ -140,7 +140,7 @@ def proved_along_draws(claim: Claim, batch: Mapping[str, Any], read: set[str], s
             "links": {},
         },
         _TRUSTED[PATHS],
-        {"salt": salt, "bits": bits, "paths": sorted(path.digest for path in paths)},
+        {"salt": salt, "bits": bits, "paths": len(paths), "digest": digest_of(paths)},
         source_digest(claim.place[0], claim.home),
     )
     if why := recheck(claim, proof, seed=seed + 1):
