@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from typing import Any
 
 from markupsafe import Markup
 
@@ -178,7 +179,7 @@ class _Book:
         """Whether there is an article on what the papers share."""
         return has_shared_article(self.atlas)
 
-    def _shared(self, links: Links) -> dict[str, object]:
+    def _shared(self, links: Links) -> dict[str, Any]:
         """What the templates of all pages use."""
         has_article = links.pages and self.has_shared
         return {
