@@ -193,7 +193,7 @@ class _Book:
             "glossed": Marker(),
         }
 
-    def page(self, template: str, links: Links, all_terms: bool = False, **context: object) -> str:
+    def page(self, template: str, links: Links, all_terms: bool = False, **context: Any) -> str:
         return render_template(
             template,
             style=template_file("atlas.css"),
