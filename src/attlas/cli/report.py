@@ -53,12 +53,13 @@ def report(
 
     require_extra("`attlas report`", "site")
     from attlas.experiments.store import Store
-    from attlas.experiments.text_file import require_html
+    from attlas.experiments.text_file import probe_text_file, require_html
 
     store = Store(session_of(context).results)
     if paper is not None:
         _refuse_for_a_paper(names, single, records, first)
     require_html(out, "--out")
+    probe_text_file(out, "--out")
     more = _published(records)
     if paper is not None:
         from attlas.site.paper import write_paper
