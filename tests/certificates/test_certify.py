@@ -37,6 +37,7 @@ def test_models_and_groups_share_delta():
     assert (result.guarantees[-1].model, result.guarantees[-1].group) == ("new", "b")
 
 
+@pytest.mark.thorough
 def test_the_best_of_twenty_equal_models_is_paid_for():
     rng = np.random.default_rng(5)
     risk, missed, unpaid = 0.1, 0, 0

@@ -143,7 +143,14 @@ def test_a_command_that_computes_runs_it(command, marker, capsys):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
-@pytest.mark.parametrize("command", [name for name in commands() if name not in SERVES])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(name, marks=pytest.mark.thorough if name == "report" else ())
+        for name in commands()
+        if name not in SERVES
+    ],
+)
 def test_no_command_runs_a_project_of_another_user_without_trust(
     command, marker, monkeypatch, capsys
 ):
