@@ -19,20 +19,13 @@ def level_bars() -> Iterator[tuple[Report, Callable[[str], None]]]:
         A function of (level, done, total) that updates the bars, and one that prints a line.
     """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    from attlas.display.terminal import progress_columns
+
     console = Console(stderr=True)
     with Progress(
-        *columns, *times, console=console, transient=True, speed_estimate_period=_MEMORY
+        *progress_columns(), console=console, transient=True, speed_estimate_period=_MEMORY
     ) as bars:
         tasks = {"reading": bars.add_task("reading", total=None)}
         lines = ProgressLines()

@@ -5,7 +5,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 GAP = 2
 """Spaces between columns."""
@@ -112,6 +115,25 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
+def progress_columns() -> "tuple[ProgressColumn, ...]":
+    """The columns of a bar: what is done, how much of it, the time spent and the time left.
+
+    Examples:
+        >>> len(progress_columns())
+        6
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    return TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times
+
+
 @contextlib.contextmanager
 def progress_bar(name: str) -> Iterator[Callable[[int], None]]:
     """Show a bar with its name, the number done, and the time left, on standard error.
@@ -129,18 +151,9 @@ def progress_bar(name: str) -> Iterator[Callable[[int], None]]:
         yield lambda total: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
-    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*progress_columns(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
 
         def step(total: int) -> None:

@@ -159,7 +159,7 @@ class Panel(ABC):
             # out all its ticks again.
             height = None if axes.get_yscale() == "linear" else 1.0
             columns = len(self.views(view.data)[0])
-            title = wrapped(title, self.letters(axes, columns, TITLE_LINE))
+            title = in_lines(title, self.letters(axes, columns, TITLE_LINE))
             axes.set_title(title, fontsize=10, y=height)
 
     def letters(self, axes: "Axes", columns: int, usual: int) -> int:
@@ -175,25 +175,25 @@ class Panel(ABC):
         )
 
 
-def typeset(text: str) -> str:
-    r"""A text about as long as it is typeset: a command of its formulas is one letter.
+def typeset_length(text: str) -> int:
+    r"""About how many letters wide a text is typeset: a command of its formulas is one letter.
 
     Examples:
-        >>> typeset(r"rate $\eta_{1}$")
-        'rate x1'
+        >>> typeset_length(r"rate $\eta_{1}$")
+        7
     """
-    return re.sub(r"[$\\{}_^]", "", re.sub(r"\\[A-Za-z]+", "x", text))
+    return len(re.sub(r"[$\\{}_^]", "", re.sub(r"\\[A-Za-z]+", "x", text)))
 
 
-def wrapped(text: str, letters: int) -> str:
+def in_lines(text: str, letters: int) -> str:
     r"""A text in lines of so many letters at most; a formula is not broken.
 
     Examples:
-        >>> wrapped("share of $a + b$ words", 10)
+        >>> in_lines("share of $a + b$ words", 10)
         'share of\n$a + b$\nwords'
     """
     formulas = iter(_FORMULA.findall(text))
-    closed = _FORMULA.sub(lambda formula: "\0" * max(len(typeset(formula[0])), 1), text)
+    closed = _FORMULA.sub(lambda formula: "\0" * max(typeset_length(formula[0]), 1), text)
     filled = textwrap.fill(closed, max(letters, 1), break_long_words=False)
     return re.sub("\0+", lambda _: next(formulas), filled)
 

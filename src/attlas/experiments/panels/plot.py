@@ -10,7 +10,7 @@ import xarray as xr
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.legend_keys import is_key
 from attlas.experiments.panels.meanings import Meaning, sentences
-from attlas.experiments.panels.panel import WIDEST, Panel, typeset, wrapped
+from attlas.experiments.panels.panel import WIDEST, Panel, in_lines, typeset_length
 from attlas.experiments.panels.unseen_lines import lacking, remarks
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
             axis.tick_params(labelsize=8.5)
             if j == 0 or not panel.shared:
                 axis.set_ylabel(
-                    wrapped(panel.ylabel, _TALL_LINE if len(views) == 1 else _SHORT_LINE)
+                    in_lines(panel.ylabel, _TALL_LINE if len(views) == 1 else _SHORT_LINE)
                 )
             if k == len(views) - 1:
-                axis.set_xlabel(wrapped(panel.xlabel, panel.letters(axis, len(line), _LINE)))
+                axis.set_xlabel(in_lines(panel.xlabel, panel.letters(axis, len(line), _LINE)))
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
     for axis in axes.flat:
@@ -145,9 +145,9 @@ def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> 
     """Draw a legend below the figure; returns its number of lines, as few as the width allows."""
     if not entries:
         return 0
-    labels = [wrapped(label, int(WIDTH * width / 0.068) - 9) for label in entries]
+    labels = [in_lines(label, int(WIDTH * width / 0.068) - 9) for label in entries]
     # Typeset mathematics is shorter than its source.
-    longest = max(len(typeset(line)) for label in labels for line in label.split("\n"))
+    longest = max(typeset_length(line) for label in labels for line in label.split("\n"))
     columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
     rows = math.ceil(len(entries) / columns)
     columns = math.ceil(len(entries) / rows)  # lines of equal length
