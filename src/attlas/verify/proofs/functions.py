@@ -19,12 +19,8 @@ from attlas.verify.proofs.polynomials import Number, Polynomial
 
 _LARGEST_PRIME = 1000
 """Integers under roots and logarithms are factorised by primes below this."""
-
-
 _MOST_TURNS = 16
 """Multiples of an angle whose cosine is a polynomial of the angle's; others are angles."""
-
-
 _MOST_POSITIVE = 256
 _LONGEST_POSITIVE = 4
 """Terms of a sum whose sign is followed from those of others: differences of entries."""
@@ -181,8 +177,13 @@ class Functions:
         if isinstance(a, float) or a.number is not None:
             return not isinstance(a, float) and a.number == 0
         self._compared(a)
-        if a.is_zero():
-            return True
+        zero = a.is_zero()
+        if not zero:
+            self._note_nonzero(a)
+        return zero
+
+    def _note_nonzero(self, a: Node) -> None:
+        """Exclude where an element vanishes that is not zero everywhere."""
         try:
             _, common, number = self.field.split(a.expanded().top)
         except LargeError:
@@ -194,7 +195,6 @@ class Functions:
             if self._is_opaque(factor):
                 raise OpaqueError(self.field.text(factor))
             self.excluded[self.field.text(factor)] = Element(self.field, factor)
-        return False
 
     def compare(self, a: Any, b: Any) -> int:
         """The sign of a - b; infinities are beyond every element."""

@@ -61,16 +61,10 @@ class Decisions(Functions):
         self._compared(a)
         return 0 if a.is_zero() else self._at_instance(a)
 
-    def is_zero(self, a: Any) -> bool:
-        """Whether an expression vanishes everywhere, which the instance must not contradict."""
-        if isinstance(a, float) or a.number is not None:
-            return not isinstance(a, float) and a.number == 0
-        self._compared(a)
-        if a.is_zero():
-            return True
+    def _note_nonzero(self, a: Node) -> None:
+        """Keep an expression that must not vanish, which the instance must not contradict."""
         self.reals.sign(a)
         self.compared.append((a, 0))
-        return False
 
     def absolute(self, a: Any) -> Any:
         """The absolute value."""
