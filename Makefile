@@ -16,15 +16,18 @@ NEWEST_PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 $(PYTHON); do
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 UV_NEWEST = VIRTUAL_ENV=$(NEWEST)/venv $(NEWEST)/venv/bin/uv pip
 TESTS ?=
+SECONDS ?= 60
+SEED ?=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test test-thorough test-torch test-newest check lint docs bench clean lock publish publish-strengths help
+.PHONY: atlas test test-thorough test-torch test-newest fuzz check lint docs bench clean lock publish publish-strengths help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT) and the pages beside it"
 	@echo "make test    run the tests and the examples of the documentation"
 	@echo "make test-thorough  the tests that take seconds each; make test leaves them out"
 	@echo "make test-torch  the tests that need torch and transformers (installs them)"
+	@echo "make fuzz    read spoilt files for SECONDS=60 of the processor, at a new SEED each day"
 	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
 	@echo "make check   lint, types, layers, then all tests"
 	@echo "make docs    build the site in docs/_build/html: documentation, atlas and explorer under one bar"
@@ -51,6 +54,11 @@ test: $(STAMP)
 # What is marked as thorough: most parts of the claims at other seeds, and tests of seconds each.
 test-thorough: $(STAMP)
 	$(PYTEST) -m thorough
+
+# Readers of files that others write, on inputs that nobody has tried; what goes wrong is named, and
+# stays in tests/fuzz for `make test`.
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz_readers.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # The models of every architecture beside transformers, and the bridge to PyTorch.
 test-torch: $(STAMP)

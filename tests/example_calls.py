@@ -10,7 +10,9 @@ import doctest
 import importlib
 import inspect
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -41,6 +43,28 @@ def modules(packages: Iterable[str]) -> Iterator[ModuleType]:
             name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
             if "._" not in name:
                 yield importlib.import_module(name)
+
+
+@cache
+def _imported_from_outside(package: str) -> frozenset[str]:
+    """Modules of a package that other sources, or pages that show code, import."""
+    folder = SOURCE / package.replace(".", "/")
+    named: set[str] = set()
+    for place in (SOURCE, *(SOURCE.parent / name for name in ("papers", "docs"))):
+        for path in (*place.rglob("*.py"), *place.rglob("*.md")):
+            if not path.is_relative_to(folder) and "log" not in path.parts:
+                text = path.read_text("utf-8")
+                named |= set(re.findall(rf"(?:from|import) ({package}\.[a-z_.]+)", text))
+    return frozenset(named)
+
+
+def is_part(module: str) -> bool:
+    """Whether a module is a part of the verifier, which alone imports it.
+
+    What it is given was read, drawn or traced by a module that others import.
+    """
+    package = "attlas.verify"
+    return module.startswith(f"{package}.") and module not in _imported_from_outside(package)
 
 
 def examples(packages: Iterable[str]) -> Iterator[Example]:

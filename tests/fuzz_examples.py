@@ -9,7 +9,7 @@ finite arguments of another size it may return infinities, as a bound does, and 
     python tests/fuzz_examples.py --only union --calls 200   functions whose name contains this
     python tests/fuzz_examples.py --records --calls 8000     records, data sets and reports instead
     python tests/fuzz_examples.py --models --calls 2000      models and their parts instead
-    python tests/fuzz_examples.py --parts --calls 2000       what is listed as a part instead
+    python tests/fuzz_examples.py --parts --calls 2000       parts of the verifier instead
 """
 
 import argparse
@@ -31,25 +31,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from example_calls import Example, copied, examples
+from example_calls import Example, copied, examples, is_part
 from spoilt_objects import faults, is_model, is_record, is_value
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 
-PARTS = {
-    "attlas.verify.proofs": "a claim as it was declared, in symbols of the prover",
-    "attlas.verify.evidence": "instances are what a claim drew",
-    "attlas.verify.host_program": "instances are what a claim drew",
-    "attlas.verify.shrink": "a witness is an instance that a claim drew",
-    "attlas.verify.proposals": "the attack makes its blocks",
-    "attlas.verify.certify.enclosed_gap": "asks for a claim that intervals can follow",
-    "attlas.verify.spectra": "bounds are arrays, made of arrays that were read",
-    "attlas.verify.intervals": "bounds are arrays, made of arrays that were read",
-    "attlas.verify.interval_rules": "bounds are arrays, made of arrays that were read",
-    "attlas.verify.digits": "programs are traced from a claim",
-}
-"""Parts of public functions, which read the arguments for them."""
 PACKAGES = (
     *("bounds", "data", "kernels", "losses", "measures", "models", "norms", "optim"),
     *("solvers", "training", "transformers"),
@@ -211,7 +198,7 @@ def main() -> None:
         each
         for each in examples(packages)
         if not asked.models or each.name.startswith(TAKING_MODELS)
-        if each.name.startswith(tuple(PARTS)) is asked.parts
+        if is_part(each.name.rpartition(".")[0]) is asked.parts
         if any(part in each.name for part in asked.only)
     ]
     pairs = [(each, *pair) for each in chosen for pair in spoilable(each, is_spoilt)]

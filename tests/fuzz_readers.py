@@ -1,392 +1,279 @@
-"""Files of others, spoilt at random: each reader gives an answer or one line, and soon.
+"""Files of others, spoilt at random: each reader answers or refuses in one line, within its budget.
 
-Every input follows from a seed, its kind and its number, so that a finding can be made again. What
-was found stands in `tests/fuzz/<kind>/`, and is read again at each run of the tests.
+An input is a good file, or one of the corpus in `tests/fuzz/<kind>/`, with one to four changes; an
+input that is refused in a new way is changed further. All follows from the seed, which is printed
+and another each day, and from the corpus. An input that is neither answered nor refused within two
+seconds and 200 MB, or ends the process, is written into the corpus, which the tests read at each
+run; its path is printed, and the exit status is 1.
 
-    python tests/fuzz_readers.py                            a minute, all kinds
-    python tests/fuzz_readers.py --seconds 3600 --seed 7    longer, and others
+    make fuzz                                               a minute of the processor, all kinds
+    make fuzz SECONDS=3600 SEED=7                           longer, and others
     python tests/fuzz_readers.py config tokenizer           these kinds
+    python tests/fuzz_readers.py --enlarge                  new ways of refusal go into the corpus
 """
 
 import argparse
 import gc
-import json
+import hashlib
 import math
+import os
 import random
 import re
 import resource
-import struct
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from random_checkpoints import CONFIGURATIONS, random_checkpoint
+from spoilt_files import KINDS, Kind, spoilt
 
-from attlas._files.budget import SAFETENSORS_HEADER
 from attlas._files.plain_file import Damaged
-from attlas.audit.read_batch import lines_of_text, text_batch, token_batch
 from attlas.core.errors import UserError
-from attlas.experiments.pair import seal
-from attlas.experiments.store import Store
-from attlas.projects.notebook import tagged_cells
-from attlas.projects.project import project_in
-from attlas.projects.references import read_references
-from attlas.site.monitors import parse_monitor
-from attlas.transformers.load_model import load_model
-from attlas.transformers.safetensors_file import SafetensorsFile
-from attlas.transformers.tokenizer import read_tokenizer
-from attlas.transformers.write_safetensors import write_safetensors
 
-ROOT = Path(__file__).parents[1]
-KEPT = Path(__file__).parent / "fuzz"
+CORPUS = Path(__file__).parent / "fuzz"
+CURRENT = Path(__file__).parents[1] / ".cache" / "fuzz"
+"""The input that is being read, by its kind: what is left of a process that ended."""
 SECONDS = 2.0
 """Of the processor for one input."""
-BYTES = 8 * 2**30
-"""Of addresses, which JAX takes a part of: more than that is a `MemoryError`, which is found."""
-ODD = (None, True, -1, 0, 1, 2, 7, 2**31, 2**63, 10**400, 1e308, -0.5, float("nan"), float("inf"),
-       "", "a", "\ud800", "\x00", "9" * 40, [], {}, [[]], [{}], {"type": []})  # fmt: skip
-TOKENS = (b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\n", b"\0", b"\xff", b"9" * 30, b"@",
-          b"=", b"{}", b"[[", b"null", b"-1", b"1e999", b"\\ud800", b"PK\x01\x02")  # fmt: skip
+MEMORY = 200e6
+"""Bytes that the process may grow by at one input."""
+ADDRESSES = 8 * 2**30
+"""Of which JAX takes a part: more than that is a `MemoryError`, which is a finding."""
+HANGS = 10 * SECONDS
+STARTS = 120
+"""Seconds in which a process has imported what it needs, on a loaded machine."""
+LARGEST, MOST = 2000, 12
+"""Bytes of an input that enlarges the corpus, and the number of inputs of one kind there."""
 
 
-class Kind(NamedTuple):
-    """A kind of file.
+class Outcome(NamedTuple):
+    """How an input was read.
 
     Attributes:
-        name: of the file that is spoilt.
-        make: writes good files into a folder.
-        read: reads the folder; its result does not matter.
-        is_json: whether the file's values are exchanged, not its bytes alone.
-        sealed: makes the document one that its reader looks into.
+        wrong: what is wrong with it; empty for an answer or one line, soon.
+        refusal: the line, without names and numbers; empty for an answer.
     """
 
-    name: str
-    make: Callable[[Path, random.Random], None]
-    read: Callable[[Path], object]
-    is_json: bool = False
-    sealed: Callable[[Any], Any] = lambda document: document
+    wrong: str
+    refusal: str = ""
 
 
-def spoilt(content: bytes, kind: Kind, rng: random.Random) -> bytes:
-    """The content with one to four changes."""
-    for _ in range(rng.randint(1, 4)):
-        if kind.is_json and rng.random() < 0.8:
-            content = _other_values(content, kind, rng)
-        else:
-            content = _other_bytes(content, rng)
-    return content
+class Finding(NamedTuple):
+    """An input that went wrong: its number, what is wrong, its content."""
+
+    number: int
+    wrong: str
+    content: bytes
 
 
-def _other_values(content: bytes, kind: Kind, rng: random.Random) -> bytes:
+class _Hangs(BaseException):
+    """Raised by the alarm."""
+
+
+def _alarm(*_: Any) -> None:
+    raise _Hangs
+
+
+def _peak() -> int:
+    """The most bytes of memory that the process had since `_forget_peak`; 0 where nobody counts."""
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return _other_bytes(content, rng)
-    places = list(_places(document))
-    if not places:
-        return _other_bytes(content, rng)
-    holder, key = rng.choice(places)
-    change = rng.randrange(5)
-    if change == 0:
-        del holder[key]
-    elif change == 1:
-        other, there = rng.choice(places)
-        holder[key] = json.loads(json.dumps(other[there]))
-    elif change == 2:
-        for _ in range(rng.choice((1, 10, 100))):
-            holder[key] = [holder[key]] if rng.random() < 0.5 else {"type": holder[key]}
-    else:
-        holder[key] = rng.choice(ODD)
-    return json.dumps(kind.sealed(document)).encode("utf-8", "surrogatepass")
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    peak = re.search(r"VmHWM:\s*(\d+) kB", status)
+    return 1024 * int(peak[1]) if peak else 0
 
 
-def _places(document: Any) -> list[tuple[Any, Any]]:
-    found, left = [], [document] if isinstance(document, dict | list) else []
-    while left:
-        holder = left.pop()
-        keys = holder if isinstance(holder, dict) else range(len(holder))
-        found += [(holder, key) for key in keys]
-        left += [holder[key] for key in keys if isinstance(holder[key], dict | list)]
-    return found
+def _forget_peak() -> None:
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return  # the peak then never falls, and is found late
 
 
-def _other_bytes(content: bytes, rng: random.Random) -> bytes:
-    start = rng.randrange(len(content) + 1)
-    stop = min(len(content), start + rng.choice((0, 1, 2, 8, 100)))
-    change = rng.randrange(4)
-    piece = content[start:stop]
-    if change == 0:
-        piece = rng.choice(TOKENS) * rng.choice((1, 1, 3, 1000))
-    elif change == 1:
-        piece = bytes(byte ^ 1 << rng.randrange(8) for byte in piece)
-    elif change == 2:
-        piece = piece * rng.choice((0, 2, 50))
-    else:
-        piece = rng.randbytes(len(piece))
-    return content[:start] + piece + content[stop:]
-
-
-def _model(folder: Path, rng: random.Random) -> None:
-    config, tensors = random_checkpoint(rng.choice(sorted(CONFIGURATIONS)))
-    write_safetensors(folder / "model.safetensors", tensors)
-    (folder / "config.json").write_text(json.dumps(config))
-
-
-def _read_model(folder: Path) -> object:
-    model = load_model(folder)
-    return model.stored_block(0), model.embedding, model.readout
-
-
-def _tensors(folder: Path, rng: random.Random) -> None:
-    tensors = {"a": np.ones((2, 3), "f4"), "b": np.arange(4), "c": np.zeros((0, 2), "f2")}
-    write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
-
-
-def _header(folder: Path, rng: random.Random) -> None:
-    _tensors(folder, rng)
-    content = (folder / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", content[:8])[0]
-    (folder / "header").write_bytes(content[8 : 8 + size].strip())
-    (folder / "numbers").write_bytes(content[8 + size :])
-
-
-def _read_header(folder: Path) -> object:
-    header = (folder / "header").read_bytes()[: SAFETENSORS_HEADER.bytes]
-    content = struct.pack("<Q", len(header)) + header + (folder / "numbers").read_bytes()
-    (folder / "model.safetensors").write_bytes(content)
-    return _read_tensors(folder)
-
-
-def _read_tensors(folder: Path) -> object:
-    file = SafetensorsFile(folder / "model.safetensors")
-    return [file.read(name) for name in file.tensors]
-
-
-def _tokenizer(folder: Path, rng: random.Random) -> None:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    vocabulary = {"<unk>": 0, "a": 1, "b": 2, "ab": 3, "##b": 4}
-    made = Tokenizer(
-        rng.choice(
-            (
-                models.WordLevel(vocabulary, unk_token="<unk>"),
-                models.BPE(vocabulary, [("a", "b")], unk_token="<unk>"),
-                models.WordPiece(vocabulary, unk_token="<unk>"),
-                models.Unigram([("<unk>", 0.0), ("a", -1.0), ("ab", -2.0)], 0),
-            )
-        )
-    )
-    rules = [normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace("c", "ab")]
-    made.normalizer = rng.choice((None, normalizers.Sequence(rules), rules[0]))
-    splits = (None, pre_tokenizers.Whitespace(), pre_tokenizers.ByteLevel())
-    made.pre_tokenizer = rng.choice(splits)
-    made.post_processor = processors.TemplateProcessing(single="a $A", special_tokens=[("a", 1)])
-    made.add_special_tokens(["<mask>"])
-    made.save(str(folder / "tokenizer.json"))
-
-
-def _scored(folder: Path, rng: random.Random) -> None:
-    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), " ", "a", "ab"]
-    content = struct.pack("<i", 8)
-    for number, piece in enumerate(pieces):
-        content += struct.pack("<fi", -float(number), len(piece)) + piece.encode()
-    (folder / "tok300.bin").write_bytes(content)
-
-
-def _pieces(folder: Path, rng: random.Random) -> None:
-    (folder / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\na\nb\n##b\n")
-
-
-def _pairs(folder: Path, rng: random.Random) -> None:
-    (folder / "vocab.json").write_text(json.dumps({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3}))
-    (folder / "merges.txt").write_text("#version: 0.2\na b\n")
-
-
-def _read_tokenizer(folder: Path) -> object:
-    tokenizer = read_tokenizer(folder, {"model_type": "gpt2"})
-    return text_batch(tokenizer, ["a ab cc", "é" * 9], length=4, most=3)
-
-
-def _archive(folder: Path, rng: random.Random) -> None:
-    save = rng.choice((np.savez, np.savez_compressed))
-    save(folder / "a.npz", ids=np.arange(9), lengths=np.array([4, 5]))
-
-
-def _read_tokens(name: str, folder: Path) -> object:
-    return token_batch(folder / name, length=4, most=3)
-
-
-def _array(folder: Path, rng: random.Random) -> None:
-    np.save(folder / "a.npy", np.arange(12).reshape(3, 4))
-
-
-def _numbers(folder: Path, rng: random.Random) -> None:
-    (folder / "a.txt").write_text("1 2 3\n4 5\n")
-
-
-def _text(folder: Path, rng: random.Random) -> None:
-    (folder / "a.txt").write_text("a b c\né\n")
-
-
-def _notebook(folder: Path, rng: random.Random) -> None:
-    tagged = {"cell_type": "code", "metadata": {"tags": ["attlas"]}, "source": ["x = 1\n", "%a"]}
-    other = {"cell_type": "markdown", "metadata": {}, "source": "# A"}
-    (folder / "a.ipynb").write_text(json.dumps({"cells": [other, tagged], "nbformat": 4}))
-
-
-def _bibliography(folder: Path, rng: random.Random) -> None:
-    entry = "@misc{a1,\n  title = {On {T}},\n  author = {D, J and R, A},\n  year = {2020},\n}\n"
-    (folder / "a.bib").write_text(entry + entry.replace("a1", "b2"))
-
-
-def _record(folder: Path, rng: random.Random) -> None:
-    files = sorted((ROOT / "records").rglob("*.json"), key=lambda path: path.stat().st_size)
-    there = rng.choice([path for path in files if list(path.parent.glob(f"{path.stem}*.npz"))][:9])
-    place = folder / there.parent.name
-    place.mkdir()
-    for path in (there, *there.parent.glob(f"{there.stem}*.npz")):
-        (place / path.name).write_bytes(path.read_bytes())
-
-
-def _resealed(document: Any) -> Any:
-    if isinstance(document, dict) and "seal" in document:
-        try:
-            document["seal"] = seal(document)
-        except (ValueError, TypeError, RecursionError):
-            return document
-    return document
-
-
-def _read_record(folder: Path) -> object:
-    (file,) = folder.glob("*/*.json")
-    return Store(folder).read(file.parent.name, file.stem)
-
-
-def _project(folder: Path, rng: random.Random) -> None:
-    table = 'title = "T"\nclaims = ["claims_*.py"]\ndata = ["a.csv"]\nstatus = "new"\n'
-    (folder / "pyproject.toml").write_text(f"[project]\nname = 'a'\n[tool.attlas]\n{table}")
-
-
-def _monitor(folder: Path, rng: random.Random) -> None:
-    line = {"schema": "attlas.monitor/1", "step": 0, "T": 4, "layers": ["a"], "sink_share": 0.5}
-    line |= {key: [[0.5, 0.25]] for key in ("entropy", "sharpness")}
-    (folder / "a.jsonl").write_text(json.dumps(line))
-
-
-KINDS: dict[str, Kind] = {
-    "config": Kind("config.json", _model, _read_model, is_json=True),
-    "safetensors": Kind("model.safetensors", _tensors, _read_tensors),
-    "header": Kind("header", _header, _read_header, is_json=True),
-    "tokenizer": Kind("tokenizer.json", _tokenizer, _read_tokenizer, is_json=True),
-    "scored": Kind("tok300.bin", _scored, _read_tokenizer),
-    "pieces": Kind("vocab.txt", _pieces, _read_tokenizer),
-    "pairs": Kind("vocab.json", _pairs, _read_tokenizer, is_json=True),
-    "merges": Kind("merges.txt", _pairs, _read_tokenizer),
-    "npz": Kind("a.npz", _archive, partial(_read_tokens, "a.npz")),
-    "npy": Kind("a.npy", _array, partial(_read_tokens, "a.npy")),
-    "numbers": Kind("a.txt", _numbers, partial(_read_tokens, "a.txt")),
-    "text": Kind("a.txt", _text, lambda folder: list(lines_of_text(folder / "a.txt"))),
-    "notebook": Kind("a.ipynb", _notebook, lambda f: tagged_cells(f / "a.ipynb"), is_json=True),
-    "bibliography": Kind("a.bib", _bibliography, lambda f: read_references(f / "a.bib")),
-    "record": Kind("*/*.json", _record, _read_record, is_json=True, sealed=_resealed),
-    "project": Kind("pyproject.toml", _project, project_in),
-    "monitor": Kind("a.jsonl", _monitor, lambda f: parse_monitor((f / "a.jsonl").read_bytes()),
-                    is_json=True),
-}  # fmt: skip
-
-
-def outcome(kind: Kind, folder: Path) -> str:
-    """What is wrong with how a folder was read; empty for an answer or one line, soon."""
-    begin = time.process_time()
+def outcome(kind: Kind, folder: Path) -> Outcome:
+    """How a folder is read."""
+    _forget_peak()
+    before, begin, refusal = _peak(), time.process_time(), ""
+    usual = signal.signal(signal.SIGPROF, _alarm)
+    signal.setitimer(signal.ITIMER_PROF, HANGS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             kind.read(folder)
     except (UserError, Damaged) as error:
-        if not str(error) or "\n" in str(error) or len(str(error)) > 1000:
-            return f"is not one line: {str(error)[:200]!r}"
+        refusal = str(error)
+        if not refusal or "\n" in refusal or len(refusal) > 1000:
+            return Outcome(f"is not one line: {refusal[:200]!r}")
+    except _Hangs:
+        return Outcome("hangs")
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__name__}: {str(error)[:200]} ({frame.filename}:{frame.lineno})"
-    seconds = time.process_time() - begin
-    return f"took {seconds:.1f} s" if seconds > SECONDS else ""
+        place = f"({frame.filename}:{frame.lineno})"
+        return Outcome(f"{type(error).__name__}: {str(error)[:200]} {place}")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, usual)
+    seconds, growth = time.process_time() - begin, _peak() - before
+    wrong = f"took {seconds:.1f} s" if seconds > SECONDS else ""
+    wrong = wrong or (f"took {growth / 1e6:.0f} MB" if growth > MEMORY else "")
+    return Outcome(wrong, re.sub(r"'[^']*'|[^ ]*[/\d][^ ]*", "", refusal)[:80])
 
 
-def tried(name: str, seed: int, number: int, folder: Path) -> tuple[str, bytes]:
-    """Read one spoilt input: what is wrong, and its content."""
+def corpus_of(name: str) -> list[bytes]:
+    """The inputs of a kind that are read at each run of the tests."""
+    return [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
+
+
+def tried(
+    name: str, seed: int, number: int, corpus: Sequence[bytes], folder: Path
+) -> tuple[Outcome, bytes]:
+    """Read one spoilt input: how it went, and its content."""
     rng, kind = random.Random(f"{seed} {name} {number}"), KINDS[name]
     kind.make(folder, rng)
     (file,) = folder.glob(kind.name)
-    file.write_bytes(spoilt(file.read_bytes(), kind, rng))
+    good = file.read_bytes()
+    content = rng.choice(corpus) if corpus and rng.random() < 0.5 else good
+    content = spoilt(content, kind, rng)
+    file.write_bytes(content)
+    CURRENT.mkdir(parents=True, exist_ok=True)
+    (CURRENT / f"{name}-{os.getpid()}").write_bytes(content)
     return outcome(kind, folder), file.read_bytes()
 
 
 def findings(
     name: str, seed: int, seconds: float, most: float = math.inf
-) -> tuple[int, list[tuple[int, str, bytes]]]:
-    """How many inputs, at most `most`, were read in some processor seconds; which went wrong."""
-    begin, number, wrong = time.process_time(), 0, []
+) -> tuple[int, list[Finding], dict[str, Finding]]:
+    """Read spoilt inputs of a kind, at most `most`, for some seconds of the processor.
+
+    Returns:
+        How many were read, which went wrong, and the first of each way of refusal.
+    """
+    read_corpus(name, [CORPUS / name / "none"])  # imports what it needs
+    corpus, refused, number, wrong = corpus_of(name), {}, 0, []
+    begin = time.process_time()
     while number < most and time.process_time() - begin < seconds:
         with tempfile.TemporaryDirectory() as folder:
-            said, content = tried(name, seed, number, Path(folder))
-        if said.startswith("took"):  # the first call imports what it needs
+            result, content = tried(name, seed, number, corpus, Path(folder))
+        if result.wrong.startswith("took"):  # a first call may import or compile
             with tempfile.TemporaryDirectory() as folder:
-                said, content = tried(name, seed, number, Path(folder))
-        if said:
-            wrong.append((number, said, content))
+                result, content = tried(name, seed, number, corpus, Path(folder))
+        if result.wrong:
+            wrong.append(Finding(number, result.wrong, content))
+        elif result.refusal and result.refusal not in refused and len(content) <= LARGEST:
+            refused[result.refusal] = Finding(number, "", content)
+            corpus.append(content)
         number += 1
         if number % 100 == 0:  # a process of tests looks for cycles seldom, and models hold some
             gc.collect()
-    return number, wrong
+    (CURRENT / f"{name}-{os.getpid()}").unlink(missing_ok=True)
+    return number, wrong, refused
 
 
-def kept_inputs() -> list[tuple[str, Path]]:
-    """Kinds and files of what was found before."""
-    return [(path.parent.name, path) for path in sorted(KEPT.glob("*/*"))]
+def read_corpus(name: str, paths: Iterable[Path]) -> list[Outcome]:
+    """How inputs are read, each beside good files; a missing one is a good file itself."""
+    kind, results = KINDS[name], []
+    for path in paths:
+        with tempfile.TemporaryDirectory() as folder:
+            kind.make(Path(folder), random.Random(0))
+            (file,) = Path(folder).glob(kind.name)
+            if path.exists():
+                file.write_bytes(path.read_bytes())
+            results.append(outcome(kind, Path(folder)))
+    return results
 
 
-def read_kept(name: str, path: Path, folder: Path) -> str:
-    """What is wrong with how a kept input is read."""
-    kind = KINDS[name]
-    kind.make(folder, random.Random(0))
-    (file,) = folder.glob(kind.name)
-    file.write_bytes(path.read_bytes())
-    return outcome(kind, folder)
+def fuzz(kinds: Sequence[str], seed: int, seconds: float, enlarge: bool) -> bool:
+    """Spoil and read; write and name what goes wrong. Whether nothing did."""
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    good = True
+    for name in kinds:
+        number, wrong, refused = findings(name, seed, seconds)
+        counts = f"{number} inputs, {len(refused)} new ways of refusal, {len(wrong)} findings"
+        sys.stdout.write(f"{name}: {counts}\n")
+        seen: set[str] = set()
+        for finding in wrong:
+            good = False
+            what = re.sub(r"[0-9]+|/tmp/[^ ]*", "", finding.wrong)[:80]
+            if what not in seen:
+                path = write_input(name, finding.content)
+                sys.stdout.write(f"  {path}: {finding.wrong}\n")
+            seen.add(what)
+        room = MOST - len(corpus_of(name)) if enlarge else 0
+        for finding in list(refused.values())[: max(0, room)]:
+            write_input(name, finding.content)
+        sys.stdout.flush()
+    return good
+
+
+def write_input(name: str, content: bytes) -> Path:
+    """Add an input to the corpus of its kind, under a name made of its content."""
+    path = CORPUS / name / hashlib.sha256(content).hexdigest()[:12]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def watched(command: Sequence[str], kinds: Sequence[str], seconds: float) -> bool:
+    """Run the kinds in processes, a new one after each that an input ends.
+
+    Args:
+        command: to which the kinds that are left are added; it exits with 0, or 1 for findings.
+        seconds: until a process hangs.
+
+    Returns:
+        Whether there was no finding.
+    """
+    good, remaining = True, list(kinds)
+    while remaining:
+        # A library in Rust that stops at an input need not show its stack.
+        variables = {**os.environ, "RUST_BACKTRACE": "0"}
+        with subprocess.Popen([*command, *remaining], env=variables) as process:
+            try:
+                process.wait(seconds)
+                how = f"ends the process ({process.returncode})"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                how = "hangs"
+        if how != "hangs" and process.returncode in (0, 1):
+            return good and process.returncode == 0
+        good = False
+        (current,) = CURRENT.glob(f"*-{process.pid}") or (None,)
+        name = current.name.rpartition("-")[0]
+        sys.stdout.write(f"  {write_input(name, current.read_bytes())}: {how}\n")
+        current.unlink()
+        remaining = remaining[remaining.index(name) + 1 :]
+    return good
 
 
 def main() -> int:
-    """Spoil and read for as long as asked; name and keep what goes wrong."""
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="all by default")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of all kinds together")
+    parser.add_argument("--seed", type=int, default=date.today().toordinal())
+    parser.add_argument("--enlarge", action="store_true")
+    parser.add_argument("--within", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-    kinds, any_wrong = options.kinds or list(KINDS), False
-    for name in kinds:
-        number, wrong = findings(name, options.seed, options.seconds / len(kinds))
-        sys.stdout.write(f"{name}: {number} inputs, {len(wrong)} findings\n")
-        seen: set[str] = set()
-        for which, said, content in wrong:
-            any_wrong = True
-            what = re.sub(r"[0-9]+|/tmp/[^ ]*", "", said)[:80]
-            if what not in seen:
-                sys.stdout.write(f"  --seed {options.seed}, input {which}: {said}\n")
-                (KEPT / name).mkdir(parents=True, exist_ok=True)
-                (KEPT / name / f"{options.seed}-{which}").write_bytes(content)
-            seen.add(what)
-    return int(any_wrong)
+    kinds = options.kinds or list(KINDS)
+    if options.within:
+        return int(not fuzz(kinds, options.seed, options.seconds, options.enlarge))
+    sys.stdout.write(f"spoilt files: --seed {options.seed}\n")
+    sys.stdout.flush()
+    command = [sys.executable, __file__, "--within", "--seed", str(options.seed)]
+    command += ["--seconds", str(options.seconds / len(kinds)), *["--enlarge"] * options.enlarge]
+    return int(not watched(command, kinds, STARTS + 10 * options.seconds))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,10 @@ _LEFT_OUT = (
     "attlas.audit.captured",
 )
 """Commands have a page of their own; torch may not be installed."""
+_PARTS = """
+Modules that nothing but `attlas.verify` imports are its parts: what they are given was read, drawn
+or traced for them, and they may change with it.
+"""
 
 
 def modules() -> dict[str, list[str]]:
@@ -62,7 +66,7 @@ def page(folder: str, names: list[str]) -> str:
     """
     used = experiments_by_module()
     about = (import_module(folder).__doc__ or "").strip().partition("\n")[0]
-    parts = [f"# `{folder}`\n\n{about}\n"]
+    parts = [f"# `{folder}`\n\n{about}\n{_PARTS if folder.startswith('attlas.verify') else ''}"]
     for name in names:
         short = name.rpartition(".")[2]
         parts.append(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from crash.outside import PARTS, WORDS
-from crash.writer import DAMAGED, Writer, seen, with_value
+from crash.writer import DAMAGED, Writer, one, seen, with_value
 
 from attlas._files.appended_lines import append_line
 from attlas._files.sealed_json import sealed
@@ -19,11 +19,12 @@ from attlas.projects.latex.stubs import STATEMENTS, read_statements, statements_
 from attlas.site.monitors import QUANTITIES, SCHEMA, monitor_drawings, parse_monitor
 
 CLAIM = "mine/triangle"
-PROOF = Proof("expansion", "for all real x", {"x": [2]}, "exact arithmetic", {"terms": 3}, "a" * 64)
+DOMAIN = {"x": [2]}
 
 
 def _ledger(root: Path, value: int) -> None:
-    write_ledger(root / "looks.json", Ledger(0.05, 100, (("a" * 16,), ("b" * 16, "c" * 16))))
+    looks = (("a" * 16,), *[("b" * 16, "c" * 16)] * value)
+    write_ledger(root / "looks.json", Ledger(0.05, 100, looks))
 
 
 def _looks(root: Path) -> Any:
@@ -31,7 +32,9 @@ def _looks(root: Path) -> Any:
 
 
 def _proof(root: Path, value: int) -> None:
-    write_proof(Store(root), CLAIM, PROOF)
+    certificate = {"terms": value}
+    proof = Proof("expansion", "for all real x", DOMAIN, "exact arithmetic", certificate, "a" * 64)
+    write_proof(Store(root), CLAIM, proof)
 
 
 def _proofs(root: Path) -> Any:
@@ -77,6 +80,7 @@ def _verified(root: Path) -> Any:
     return seen(lambda: str(read_verified(WORDS, root)))
 
 
+REPLACED = (one("ledger of looks", _ledger, _looks), one("proof", _proof, _proofs))
 FLIPPED = tuple(
     Writer(name, write, read, {"whole": with_value(write)})
     for name, write, read in (

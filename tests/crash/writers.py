@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pooch
 from crash.outside import OUTSIDE, copied
+from crash.refused import REPLACED
 from crash.writer import DAMAGED, Notes, Writer, one, seen, with_value
 from small_documents import AUDIT, ENVIRONMENT
 
@@ -314,14 +315,15 @@ WRITERS = (
     one("text file", text, read_text),
     one("pages", pages, read_pages, is_single=True),
     *OUTSIDE,
+    *REPLACED,
 )
 
 
 UNSEALED = (
     *("removed witness", "removed layers", "removed checkpoints", "text file", "pages"),
-    *(writer.name for writer in OUTSIDE),
+    *(writer.name for writer in (*OUTSIDE, *REPLACED)),
 )
-"""Removals, and files for people."""
+"""Removals, files for people, and those of `crash.refused`."""
 SEALED = tuple(writer for writer in WRITERS if writer.name not in UNSEALED)
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 from jaxtyping import Array, Bool
 
 from attlas.claims.kinds.kind import Kind
@@ -262,9 +263,17 @@ class Claim:
     @staticmethod
     def _read(detail: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
         """A detail that is a number, the name of an array, or a function of named arrays."""
+        if callable(detail):
+            return call_by_name(detail, instance, changes)
         if isinstance(detail, str):
+            if detail not in instance:
+                raise UserError(
+                    f"'{detail}' is no array of the instance: name one, or give a number"
+                )
             return instance[detail]
-        return call_by_name(detail, instance, changes) if callable(detail) else detail
+        if np.asarray(detail).dtype.kind not in "biuf":
+            raise UserError(f"{detail!r:.40} is no number: give one, or the name of an array")
+        return detail
 
     def draw(self, seed: int, count: int, control: Control | None = None) -> Instance:
         """A batch of instances, drawn once in a process for equal arguments.

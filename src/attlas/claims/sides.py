@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.verdict import Verdict
-from attlas.core.errors import refuse_misfits
+from attlas.core.errors import UserError, refuse_misfits
 
 
 class Sides(NamedTuple):
@@ -177,8 +177,15 @@ class Rule(ABC):
         return value if isinstance(value, Sides) else Sides(*value)
 
     def tolerance(self, evidence: Evidence, roundings: int) -> np.ndarray:
-        """The absolute error that rounding and certificates allow, of the shape of the sides."""
-        step = roundings * float(np.finfo(evidence.left.dtype).eps)
+        """The absolute error that rounding and certificates allow, of the shape of the sides.
+
+        Raises:
+            UserError: if so many roundings bound no error.
+        """
+        eps = float(np.finfo(evidence.left.dtype).eps)
+        if not 0 <= roundings < 1 / eps:
+            raise UserError(f"roundings must lie between 0 and 1 / eps = {1 / eps:.3g}: give fewer")
+        step = roundings * eps
         return step / (1 - step) * evidence.magnitude + evidence.error
 
     @abstractmethod

@@ -15,7 +15,7 @@ from attlas.core.errors import UserError
 from attlas.core.names import nearest
 from attlas.verify.evidence import Batch, Program, compile_program, gather
 from attlas.verify.portfolio import METHODS, Search, granted, methods_of, slopes
-from attlas.verify.registry import one_claim
+from attlas.verify.registry import one_claim, refuse_failing_claim
 from attlas.verify.review import decided
 from attlas.verify.searchable import is_searchable
 
@@ -26,6 +26,7 @@ _NOTHING = (
 )
 
 
+@refuse_failing_claim
 def challenge(
     claim: Claim | str,
     *,
@@ -111,6 +112,7 @@ def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
     return methods_of(claim, batch) if method == "auto" else (method,)
 
 
+@refuse_failing_claim
 def replay(claim: Claim | str, witness: dict[str, np.ndarray]) -> Verdict:
     """Re-evaluate a claim, or the claim of a name, on one stored instance.
 

@@ -39,7 +39,7 @@ from attlas.verify.evidence import (
     unattained,
     uncontrolled,
 )
-from attlas.verify.registry import one_claim
+from attlas.verify.registry import one_claim, refuse_failing_claim
 from attlas.verify.review import decided
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ MAX_CLAIMS = 32
 _compiled: set[str] = set()
 
 
+@refuse_failing_claim
 def check(
     claim: Claim | str,
     *,
@@ -190,6 +191,7 @@ def _bound_compiled(claim: str) -> None:
     _compiled.add(claim)
 
 
+@refuse_failing_claim
 def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
     """The instances of a check: the stored witness alone if there is one, else fresh ones."""
     if claim.witness is not None:

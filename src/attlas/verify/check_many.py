@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport, Witness
-from attlas.core.errors import UserError, in_short
+from attlas.core.errors import UserError
 from attlas.verify.evidence import compile_program
+from attlas.verify.registry import failure
 
 RUN_ALPHA = 0.01
 """Error probability of a whole run, shared equally by its claims and controls."""
@@ -73,11 +73,7 @@ def check_group(
             except UserError:
                 raise
             except Exception as error:
-                file, line = claim.place
-                raise UserError(
-                    f"{Path(file).name}:{line}: claim '{claim.name}' fails on "
-                    f"{claim.count if count is None else count} instances with {in_short(error)}"
-                ) from error
+                raise UserError(failure(claim, error, count)) from error
             reports.append(report)
     undeclared = undeclared_reads()
     return [replace(report, undeclared=undeclared) for report in reports]

@@ -22,7 +22,7 @@ from attlas.verify.attack import attacked
 from attlas.verify.check import draw_batch
 from attlas.verify.evidence import MAX_COMPONENTS, compile_program, decide, gather
 from attlas.verify.exponents import at_grown_sizes, exponent_limits
-from attlas.verify.registry import one_claim
+from attlas.verify.registry import one_claim, refuse_failing_claim
 
 FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
 """Wrong constants that are tried."""
@@ -83,6 +83,7 @@ class Power:
         return "\n".join([f"{self.claim}: a right side too small by ...", *lines])
 
 
+@refuse_failing_claim
 def power(
     claim: Claim | str,
     *,

@@ -1,15 +1,17 @@
 """Find claims and errata: of installed papers, of a user's project, and at any place."""
 
+import inspect
 import os
-from collections.abc import Sequence
-from functools import partial
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import jax
 
 from attlas.claims.claim import Claim, Erratum
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, in_short, refuse_misfits
 from attlas.projects.loading import (
     load_place,
     objects_of,
@@ -24,6 +26,8 @@ from attlas.projects.source import functions_defined
 if TYPE_CHECKING:  # a file of a user concerns none
     from attlas.projects.installed import InstalledPaper
 
+P = ParamSpec("P")
+R = TypeVar("R")
 VARIABLE = "ATTLAS_CLAIMS"
 
 
@@ -83,6 +87,68 @@ def one_claim(claim: Any) -> Claim:
             f"`attlas list claims {claim}`, such as '{first.name}'"
         )
     return first
+
+
+def refuse_failing_claim(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function of a claim, or of its name, answer an error of the claim in one line.
+
+    An error is one of the claim where its sampler, sides, assumptions, projection or controls stand
+    in the traceback; it stays the cause. Other errors are ours and pass.
+
+    Returns:
+        The same function; it raises `UserError` for such an error, with the line of the claim, and
+        for arguments and fields of another type than annotated, as `refuse_misfits` does.
+
+    Examples:
+        >>> @refuse_failing_claim
+        ... def is_expected_to_hold(claim: Claim) -> bool:
+        ...     return claim.expect.outcome == "SUPPORTED"
+        >>> is_expected_to_hold(one_claim("trauger2023sequence/lemma-3-2"))
+        True
+    """
+    checked = refuse_misfits(function)
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return checked(*args, **kwargs)
+        except UserError:
+            raise
+        except Exception as error:
+            bound = inspect.signature(function).bind(*args, **kwargs)
+            bound.apply_defaults()
+            claim = one_claim(next(iter(bound.arguments.values())))
+            if not any(
+                f.f_code in _codes(claim) for f, _ in traceback.walk_tb(error.__traceback__)
+            ):
+                raise
+            raise UserError(failure(claim, error, bound.arguments.get("count", 0))) from error
+
+    return called
+
+
+def failure(claim: Claim, error: Exception, count: int | None) -> str:
+    """The line on a claim whose parts failed on so many instances; None stands for its own number.
+
+    Examples:
+        >>> claim = one_claim("trauger2023sequence/lemma-3-2")
+        >>> failure(claim, KeyError("x"), 2).partition(": ")[2]
+        "claim 'trauger2023sequence/lemma-3-2' fails on 2 instances with KeyError: 'x'"
+    """
+    number = claim.count if count is None else count
+    tried = f" on {number} instances" if number else ""
+    where = f"{Path(claim.place[0]).name}:{claim.place[1]}"
+    return f"{where}: claim '{claim.name}' fails{tried} with {in_short(error)}"
+
+
+def _codes(claim: Claim) -> list[Any]:
+    """The programs of a claim's own functions."""
+    functions: list[Any] = [claim.function, claim.sample, claim.project, claim.recertify]
+    functions += [claim.witness, claim.scales, claim.level, claim.range, claim.deviation]
+    functions += [claim.variance, *(each.predicate for each in claim.assumptions)]
+    functions += [control.sample for control in claim.controls]
+    plain = [f.func if isinstance(f, partial) else f for f in functions if callable(f)]
+    return [getattr(inspect.unwrap(f), "__code__", None) for f in plain]
 
 
 def _claims_named(name: str) -> Sequence[Claim]:

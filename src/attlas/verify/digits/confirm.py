@@ -151,6 +151,8 @@ class _Instance:
 
     def examined(self) -> Examination:
         low = self.values(DIGITS[0], self.inputs)
+        if not low.excess.size:
+            raise Unconfirmed("its sides have no entries")
         high = self.values(DIGITS[1], self.inputs, low.allowed)
         agreed = np.array([_agreed(*pair) for pair in zip(low.excess, high.excess, strict=True)])
         over = np.flatnonzero((high.excess > 0) & (agreed >= AGREED))

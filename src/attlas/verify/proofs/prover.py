@@ -19,6 +19,7 @@ from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.symbols import Domain, domain_of
 from attlas.verify.proofs.witnesses import proved_at_witness
+from attlas.verify.registry import refuse_failing_claim
 
 _TRUSTED = {
     EXPANSION: "the tracing of JAX, and the exact arithmetic and the rules for exponentials, "
@@ -35,6 +36,7 @@ _TRUSTED[PATHS] = (
 )
 
 
+@refuse_failing_claim
 def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
     """Prove a claim on the domain that its sampler's draws declare, or at a stored witness.
 
@@ -66,6 +68,8 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
             return proved_at_witness(claim)
         except NotProvedError as reason:
             return str(reason)
+    if claim.count < 1:
+        return "it draws no instance"
     if not claim.kind.rule.equality:
         try:
             return proved_on_box(claim, seed=seed)
@@ -104,6 +108,7 @@ def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:
         raise NotProvedError(text) from reason
 
 
+@refuse_failing_claim
 def proved_along_draws(claim: Claim, batch: Mapping[str, Any], read: set[str], seed: int) -> Proof:
     """Prove an identity on every path that a draw takes through its program.
 

@@ -21,6 +21,7 @@ from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.boxes import recheck_on_box
 from attlas.verify.proofs.exact_rules import meant
 from attlas.verify.proofs.witnesses import recheck_at_witness
+from attlas.verify.registry import refuse_failing_claim
 
 DIGITS = 80
 AGREED = 50
@@ -40,6 +41,7 @@ class _Meant(Precision):
         return super().real(value)
 
 
+@refuse_failing_claim
 def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """Evaluate the sides of a proved claim in digits at random points of its domain.
 

@@ -23,8 +23,10 @@ from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.sides import Program, flat
 from attlas.claims.verdict import ChallengeReport, Confirmation, Witness
+from attlas.core.errors import UserError
 from attlas.verify.digits.confirm import confirmed
 from attlas.verify.evidence import compile_program, gather
+from attlas.verify.registry import refuse_failing_claim
 from attlas.verify.shrink.simpler import PASSES, Change
 from attlas.verify.shrink.simplicity import Cost, cost
 from attlas.verify.shrink.sizes import smaller
@@ -41,6 +43,7 @@ _NEAR = 1e-12
 Arrays = dict[str, np.ndarray]
 
 
+@refuse_failing_claim
 def shrunk(
     claim: Claim,
     witness: Witness,
@@ -61,6 +64,9 @@ def shrunk(
     Returns:
         None where the claim is decided by many instances, or no instance is confirmed.
 
+    Raises:
+        UserError: if the witness holds what is no array of numbers.
+
     Examples:
         >>> from attlas.claims.claim import Control
         >>> from attlas.claims.statement import inequality
@@ -77,8 +83,10 @@ def shrunk(
     """
     if not isinstance(claim.kind.rule, Entrywise) or claim.kind.rule.single_instance:
         return None
+    start = {name: np.asarray(value) for name, value in witness.items()}
+    if strange := sorted(name for name, v in start.items() if v.dtype.kind not in "biufc"):
+        raise UserError(f"'{strange[0]}' of the witness is no array of numbers: give one")
     with FACTORISING, jax.enable_x64(True), np.errstate(all="ignore"):
-        start = {name: np.asarray(value) for name, value in witness.items()}
         supports, kept = supports_of(claim, start, seed)
         if claim.recertify is not None:
             supports, kept = {}, set(start)  # outputs of a solver belong to the arrays as they are
@@ -95,6 +103,7 @@ def shrunk(
     return ShrunkWitness(_found_by(claim), search.arrays, tuple(sorted(kept)), *sides, spent)
 
 
+@refuse_failing_claim
 def shrunk_of(claim: Claim, report: ChallengeReport) -> ShrunkWitness | None:
     """A simpler instance than the one by which a search violated a claim.
 
@@ -103,7 +112,7 @@ def shrunk_of(claim: Claim, report: ChallengeReport) -> ShrunkWitness | None:
 
     Examples:
         >>> from attlas.claims.verdict import Outcome, Verdict
-        >>> from attlas.verify.registry import one_claim
+        >>> from attlas.verify.registry import one_claim, refuse_failing_claim
         >>> held = ChallengeReport(0.5, False, 64, 10, Verdict(Outcome.SUPPORTED, "held"))
         >>> shrunk_of(one_claim("julistiono2024optimizing/lemma-12"), held) is None
         True
