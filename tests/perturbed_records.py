@@ -90,9 +90,8 @@ def further_perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
 
 def one_at_a_time(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
     """Names and changes of a record that multiply one measured variable and leave the others."""
-    for name in _measured(data):
-        if data[name].dtype.kind == "f" and not _of_labels(data, name):
-            yield f"{name} times {LARGE:g}", partial(_one_times, name=name, factor=LARGE)
+    for name in _scaled(data):
+        yield f"{name} times {LARGE:g}", partial(_one_times, name=name, factor=LARGE)
 
 
 def negated(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
@@ -100,10 +99,9 @@ def negated(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
 
     Of a variable that is positive by definition a caller may raise `UserError` then.
     """
-    for name in _measured(data):
-        if data[name].dtype.kind == "f" and not _of_labels(data, name):
-            yield f"{name} negated", partial(_one_times, name=name, factor=-1.0)
-            yield f"{name} centred", partial(_one_centred, name=name)
+    for name in _scaled(data):
+        yield f"{name} negated", partial(_one_times, name=name, factor=-1.0)
+        yield f"{name} centred", partial(_one_centred, name=name)
 
 
 def _one_times(data: xr.Dataset, name: str, factor: float) -> xr.Dataset:
@@ -115,31 +113,57 @@ def _one_centred(data: xr.Dataset, name: str) -> xr.Dataset:
 
 
 def _measured(data: xr.Dataset) -> list[str]:
-    return [str(name) for name, each in data.data_vars.items() if each.dtype.kind in "fiub"]
+    return [str(name) for name in data.data_vars if data.variables[name].dtype.kind in "fiub"]
 
 
 def _of_labels(data: xr.Dataset, name: str) -> bool:
     """Whether a variable holds labels of an axis, such as the best of a grid."""
-    values = data[name].values[np.isfinite(data[name].values)]
+    values = data.variables[name].values
+    values = values[np.isfinite(values)]
     return any(np.isin(values, axis.values).all() for axis in data.coords.values())
 
 
 def _everywhere(data: xr.Dataset, change: Callable[[np.ndarray], np.ndarray]) -> xr.Dataset:
-    return data.assign({
-        name: data[name].copy(data=change(data[name].values).astype(data[name].dtype))
-        for name in _measured(data)
-        if data[name].dtype.kind == "f" and not _of_labels(data, name)
-    })  # fmt: skip
+    return _replaced(
+        data,
+        {
+            name: change(data.variables[name].values).astype(data.variables[name].dtype)
+            for name in _scaled(data)
+        },
+    )
 
 
 def _along(
     data: xr.Dataset, axis: str, change: Callable[[np.ndarray, int], np.ndarray]
 ) -> xr.Dataset:
-    return data.assign({
-        name: data[name].copy(data=change(data[name].values, data[name].get_axis_num(axis)))
-        for name in _measured(data)
-        if axis in data[name].dims
-    })  # fmt: skip
+    variables = {name: data.variables[name] for name in _measured(data)}
+    return _replaced(
+        data,
+        {
+            name: change(variable.values, variable.get_axis_num(axis))
+            for name, variable in variables.items()
+            if axis in variable.dims
+        },
+    )
+
+
+def _replaced(data: xr.Dataset, arrays: dict[str, np.ndarray]) -> xr.Dataset:
+    """Arrays in the place of those of the same names; their axes and labels stay."""
+    return data.assign({name: data.variables[name].copy(data=a) for name, a in arrays.items()})
+
+
+def _scaled(data: xr.Dataset) -> list[str]:
+    """The measured variables that may be multiplied: numbers that are not labels of an axis."""
+    if _SCALED[0] is not data:
+        names = [
+            n for n in _measured(data) if data[n].dtype.kind == "f" and not _of_labels(data, n)
+        ]
+        _SCALED[:] = [data, names]
+    return _SCALED[1]
+
+
+_SCALED: list = [None, []]
+"""The record that was changed last and its variables that may be multiplied."""
 
 
 def _tilted(data: xr.Dataset, axis: str, end: float) -> xr.Dataset:
@@ -151,28 +175,36 @@ def _twice(data: xr.Dataset, axis: str, label: str) -> xr.Dataset:
 
 
 def _times(data: xr.Dataset, axis: str, by_place: np.ndarray) -> xr.Dataset:
-    factors = xr.DataArray(by_place, dims=axis)
-    return data.assign({
-        name: (data[name] * factors).transpose(*data[name].dims)
-        for name in _measured(data)
-        if axis in data[name].dims and data[name].dtype.kind == "f" and not _of_labels(data, name)
-    })  # fmt: skip
+    factors = xr.Variable(axis, by_place)
+    variables = {name: data.variables[name] for name in _scaled(data)}
+    return _replaced(
+        data,
+        {
+            name: (variable * factors).transpose(*variable.dims).values
+            for name, variable in variables.items()
+            if axis in variable.dims
+        },
+    )
 
 
 def _spread(data: xr.Dataset, axis: str, factor: float) -> xr.Dataset:
-    return data.assign({
-        name: _farther(data[name], axis, factor)
-        for name in _measured(data)
-        if axis in data[name].dims and data[name].dtype.kind == "f" and not _of_labels(data, name)
-    })  # fmt: skip
+    variables = {name: data.variables[name] for name in _scaled(data)}
+    return _replaced(
+        data,
+        {
+            name: _farther(variable, axis, factor)
+            for name, variable in variables.items()
+            if axis in variable.dims
+        },
+    )
 
 
-def _farther(values: xr.DataArray, axis: str, factor: float) -> xr.DataArray:
-    positive = bool((values.fillna(1.0) > 0).all())
-    scaled = np.log(values) if positive else values
+def _farther(values: xr.Variable, axis: str, factor: float) -> np.ndarray:
+    is_positive = bool((values.fillna(1.0) > 0).all())
+    scaled = np.log(values) if is_positive else values
     mean = scaled.mean(axis)
-    changed = (mean + factor * (scaled - mean)).transpose(*values.dims)
-    return changed.copy(data=np.exp(changed.values)) if positive else changed
+    changed = (mean + factor * (scaled - mean)).transpose(*values.dims).values
+    return np.exp(changed) if is_positive else changed
 
 
 def _reversed_along_all(data: xr.Dataset, axes: list[str]) -> xr.Dataset:
@@ -187,19 +219,31 @@ def _mirrored(values: np.ndarray) -> np.ndarray:
 
 
 def _reversed(values: np.ndarray, axis: int) -> np.ndarray:
+    if _has_no_gap(values):
+        return np.flip(values, axis)
     return np.apply_along_axis(_between_gaps, axis, values, lambda there: there[::-1])
 
 
 def _rising(values: np.ndarray, axis: int) -> np.ndarray:
+    if _has_no_gap(values):
+        return np.sort(values, axis)
     return np.apply_along_axis(_between_gaps, axis, values, np.sort)
 
 
 def _falling(values: np.ndarray, axis: int) -> np.ndarray:
+    if _has_no_gap(values):
+        return np.flip(np.sort(values, axis), axis)
     return np.apply_along_axis(_between_gaps, axis, values, lambda there: np.sort(there)[::-1])
 
 
 def _level(values: np.ndarray, axis: int) -> np.ndarray:
+    if _has_no_gap(values):
+        return np.repeat(values.take([0], axis), values.shape[axis], axis)
     return np.apply_along_axis(_between_gaps, axis, values, lambda there: there[:1])
+
+
+def _has_no_gap(values: np.ndarray) -> bool:
+    return values.dtype.kind != "f" or not np.isnan(values).any()
 
 
 def _between_gaps(line: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -111,6 +111,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def teardown_module() -> None:
+    """The trees of all files take hundreds of megabytes."""
+    public_functions.cache_clear()
+    tree.cache_clear()
+
+
 @cache
 def public_functions() -> tuple[Public, ...]:
     """Functions at the top level of public modules, but for fixtures of tests."""

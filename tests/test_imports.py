@@ -20,6 +20,11 @@ def modules() -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text("utf-8")) for path, name in names.items()}
 
 
+def teardown_module() -> None:
+    """The trees of all modules take hundreds of megabytes."""
+    modules.cache_clear()
+
+
 def imports(node: ast.AST) -> Iterator[str]:
     """Dotted names that are imported anywhere inside a node, also under TYPE_CHECKING."""
     if isinstance(node, ast.FunctionDef) and node.name in SHOWN:

@@ -68,6 +68,11 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 
 
+def teardown_module() -> None:
+    """The trees of all sources take hundreds of megabytes."""
+    trees.cache_clear()
+
+
 def bound_names(tree: ast.Module) -> Iterator[str]:
     """The names that a module gives to values, arguments, functions and classes."""
     for node in ast.walk(tree):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import dask.config
 import numpy as np
 import pytest
 from distributed import LocalCluster
@@ -52,7 +53,10 @@ def test_a_cluster_gives_the_verdicts_of_this_machine(tmp_path):
     )
     assert plain(report) == plain(here)
     assert "tightest on the stored witness" in report.verdict.reason
-    with pytest.raises(UserError, match="no dask scheduler answers"):
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "100ms"}),
+        pytest.raises(UserError, match="no dask scheduler answers"),
+    ):
         list(check_on_dask([claim], on=on))
 
 
