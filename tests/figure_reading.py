@@ -18,7 +18,9 @@ from attlas.experiments.reading import UNRECORDED
 from attlas.site.figures import pixels_per_point
 from attlas.site.readable import enlarge_small_text
 
-MOST_WORDS = 190
+MOST_WORDS = 155
+"""Of a reading; a formula counts as one word."""
+LABELS = ("Shown", "Across", "Up", "Marks", "Data", "Cited")
 _PIXEL = 1.0
 _NUMBERED = re.compile(r"\b(?:Theorem|Lemma|Corollary|Proposition)s? [A-Z]?[\d.]+")
 _BRACKETS = re.compile(r"\([^()]*\)")
@@ -48,10 +50,28 @@ def text_faults(reading: str) -> Iterator[str]:
         yield "reading without a model"
     if not _REPEATED.search(reading):
         yield "reading without a number of runs"
-    if len(reading.split()) > MOST_WORDS:
-        yield f"reading of {len(reading.split())} words"
-    if not reading.endswith("."):
-        yield "reading that ends without a full stop"
+    words = len(re.sub(r"\$[^$]*\$", "formula", reading).split())
+    if words > MOST_WORDS:
+        yield f"reading of {words} words"
+    yield from item_faults(reading)
+
+
+def typed_numbers(template: str) -> Iterator[str]:
+    """Decimals, shares and numbers of several digits outside of formulas and settings."""
+    bare = re.sub(r"\{\{.*?\}\}|\{%.*?%\}|\$[^$]*\$|\(\d{4}\)", " ", template)
+    bare = re.sub(r"\b(?:Theorem|Lemma|Corollary|Table|Figure)s? [A-Z]?\.?[\d.]*\d", " ", bare)
+    yield from re.findall(r"\d+(?:\.\d+)? %|\d+\.\d+|\d{2,}", bare)
+
+
+def item_faults(reading: str) -> Iterator[str]:
+    """Items without a label or a full stop, and a reading that says not what is drawn and where."""
+    labels = [item.partition(":")[0].partition(",")[0] for item in reading.splitlines()]
+    yield from (f"item without a label: {label}" for label in labels if label not in LABELS)
+    if labels[:1] != ["Shown"] or not {"Up", "Across", "Marks"} & set(labels):
+        yield "reading that does not say what is shown and on which axes"
+    for item in reading.splitlines():
+        if not item.endswith("."):
+            yield f"item that ends without a full stop: {item[-30:]}"
 
 
 def axis_faults(figure: Figure) -> Iterator[str]:
@@ -80,8 +100,15 @@ def absent_lines(figure: Figure) -> Iterator[str]:
         frames = [axes for axes in piece.axes if axes.has_data()]
         for text in texts:
             having = [axes for axes in frames if _has(axes, text)]
+            if any(_is_key(axes, text) for axes in having):
+                continue
             if having and len(having) < len(frames) and "no value" not in text:
                 yield f"absent from a panel: {text}"
+
+
+def _is_key(axes: Axes, text: str) -> bool:
+    entries = zip(*axes.get_legend_handles_labels(), strict=True)
+    return any(is_key(handle) and label == text for handle, label in entries)
 
 
 def _has(axes: Axes, text: str) -> bool:

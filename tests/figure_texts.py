@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from attlas.display.terminal import plain
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.unseen_lines import coincide, in_frame, is_curve
-from attlas.site.short_caption import MOST_WORDS, split_caption
+from attlas.experiments.short_caption import MOST_WORDS, split_caption
 
 FAMILIAR = frozenset({
     "ADAM", "CNN", "IMDB", "LSTM", "MLP", "MNIST", "PAC", "RELU", "SVM", "CLS",

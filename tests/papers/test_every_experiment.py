@@ -13,9 +13,9 @@ from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments
 from attlas.experiments.record import Record, record_key
+from attlas.experiments.short_caption import split_caption
 from attlas.experiments.worker import Computed, Task, compute
 from attlas.site.findings import FILE
-from attlas.site.short_caption import split_caption
 
 EXPERIMENTS = [
     pytest.param(experiment, id=experiment.name, marks=pytest.mark.xdist_group(experiment.name))

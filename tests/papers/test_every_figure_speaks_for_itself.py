@@ -2,7 +2,8 @@
 
 import matplotlib.pyplot as plt
 import pytest
-from figure_reading import reading_faults
+from figure_looks import look_faults
+from figure_reading import reading_faults, typed_numbers
 from figure_texts import faults
 from matplotlib.figure import Figure
 from perturbed_records import published, recorded
@@ -27,8 +28,23 @@ def test_a_figure_and_its_caption_need_nothing_else(name, place):
     try:
         assert faults(captioned, experiment.captions.get(captioned.title, "")) == []
         assert reading_faults(captioned) == []
+        assert look_faults(captioned) == []
     finally:
         plt.close(captioned.figure)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_no_number_of_a_reading_is_typed(name):
+    readings = EXPERIMENTS[name].readings.values()
+    assert [number for text in readings for number in typed_numbers(text)] == []
+
+
+def test_typed_numbers_are_seen():
+    assert [*typed_numbers("With 95 % of $2^{10}$ weights below 0.001, {{ 0.5 * n }} steps.")] == [
+        "95 %",
+        "0.001",
+    ]
+    assert [*typed_numbers("Table 12 of Doe (2023) and Theorem 4.1, one of 3.")] == []
 
 
 def drawn(**texts):
@@ -84,6 +100,22 @@ def test_a_caption_of_many_words_is_seen():
     assert faults(captioned) == ["no caption of at most 40 words"]
 
 
+def test_what_troubles_the_eye_is_seen():
+    figure = Figure()
+    axes = figure.subplots()
+    for colour, label in (("#3366aa", "near"), ("#3366bb", "nearer"), ("#d55e00", "far")):
+        axes.plot([0, 1], [0, 1], color=colour, label=label)
+    reading = "Up, left: The loss.\nMarks: Lines are medians over 8 runs; others: means over 2."
+    captioned = CaptionedFigure("A title", "It falls (above).", figure, reading=reading)
+    assert [fault.partition(":")[0] for fault in look_faults(captioned)] == [
+        "colours 0.030 apart (dark)",
+        "colours 0.030 apart (light)",
+        "two summaries in one figure",
+        "words for columns in a figure of one",
+        "words for rows in a figure of one",
+    ]
+
+
 def test_what_a_reading_misses_is_seen():
     figure = Figure()
     left, right = figure.subplots(1, 2)
@@ -100,7 +132,9 @@ def test_what_a_reading_misses_is_seen():
         "absent from a panel: rate of Theorem 2",
         "axis y without a label: ",
         "blank cell: few",
-        "reading that ends without a full stop",
+        "item that ends without a full stop: Marks are means",
+        "item without a label: Marks are means",
+        "reading that does not say what is shown and on which axes",
         "reading without a model",
         "reading without a number of runs",
         "reading without data",

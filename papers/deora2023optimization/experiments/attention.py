@@ -128,7 +128,7 @@ def over_time(y: panels.Formula, colour: str, names: Any, band: Any) -> panels.P
     return Lines(
         y, lambda data: data.step + 1, colour=colour, names=names, band=band, panel="zeta",
         row="H", title="{zeta:.0%} relevant, heads: {H}", xscale="log", ylim=(0, 1),
-        xlabel="training step + 1", ylabel="attention on relevant tokens",
+        xlabel="training step + 1", ylabel="share of attention on relevant tokens",
     ) + panels.Reference(y=taken("zeta"),
                          label="uniform attention: share of relevant tokens")  # fmt: skip
 

@@ -152,7 +152,7 @@ RATIOS = (
         lambda data: positive(data).max("heads"), after, colour="version",
         names={name: f"{name.replace('_', '-')} constants" for name in VERSIONS},
         panel="quantity", title=TITLES, xscale="log", yscale="log", xlabel="training step + 1",
-        ylabel="measured value over its bound",
+        ylabel="measured value / its upper bound",
     )
     + Lines(
         lambda data: self_bounded(data).max("heads"), after, style=".-",

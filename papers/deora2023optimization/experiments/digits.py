@@ -188,7 +188,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 LOSSES = Lines(
     "loss", lambda data: data.step + 1, at={"start": "zero"}, colour="H", dash="set",
     band=mean_only, panel="task", title="{task}", xscale="log", yscale="log",
-    xlabel="training step + 1", ylabel="logistic loss (lower is better)", names="heads: {H}",
+    xlabel="training step + 1", ylabel="mean logistic loss (lower is better)", names="heads: {H}",
     shared=False, width=1.2,
 )  # fmt: skip
 BY_ROW: dict[str, Any] = {
@@ -204,13 +204,13 @@ ATTENTION = Lines(
 INFORMATION = Lines(
     information, "row", band=mean_only, ylim=(0, None),
     label="how well the row alone separates the classes",
-    ylabel="share of the row information",
+    ylabel="Fisher's ratio of the row / sum over rows",
     **BY_ROW,
 )  # fmt: skip
-REACHED = margins("decoder", "margin reached by training") + Lines(
+REACHED = margins("decoder", "least margin of an image / norm of weights, after training") + Lines(
     "linear", "H", band=mean_only, style="--", label="margin of a linear classifier"
 )
-TANGENT = margins("ntk", "margin of the tangent kernel")
+TANGENT = margins("ntk", "margin of the tangent kernel at the start")
 EXPERIMENT = Experiment(
     title="Multi-head attention on real digits",
     question=__doc__,

@@ -238,6 +238,11 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     }
 
 
+def of_few(data: xr.Dataset) -> xr.DataArray:
+    """The losses of every second number of heads, so that each has a colour."""
+    return data.loss.isel(heads=slice(None, None, 2)).rename(heads="shown")
+
+
 LOG_2, CROWD = float(np.log(2)), "as many heads as theory demands (Corollary 2)"
 CROWD_ATTENTION = taken("crowd_relevant", {"rate": "common"})
 STEP_SIZE = Column("step size", "step_size", panels.median)
@@ -251,16 +256,19 @@ TRAINED = [
 BOUNDS = [STEP_SIZE, *(Column(f"{n} loss", loss, panels.at_most) for n, loss in LAST.items())]
 CURVES = (
     Lines(
-        "loss", after, colour="heads", names="heads: {heads:g}", band=median_only, panel="set",
+        of_few, after, colour="shown", names="heads: {shown:g}", band=panels.geometric_mean_only,
+        panel="set",
         title="{set} loss", xscale="log", yscale="log", xlabel="training step + 1",
-        ylabel="loss, median over seeds",
+        ylabel="mean logistic loss of a sequence",
     )
-    + Lines("crowd_loss", after, at={"rate": "common"}, band=median_only, style="--", label=CROWD)
+    + Lines("crowd_loss", after, at={"rate": "common"}, band=panels.geometric_mean_only, style="--",
+            label=CROWD)
     + Reference(y=LOG_2, label="loss of guessing")
 )  # fmt: skip
 ENDS = Points(
     taken("loss", at={"step": -1}), "heads", colour="set", band=panels.geometric_interval,
-    xscale="log2", yscale="log", xlabel="number of heads", ylabel="loss after training",
+    xscale="log2", yscale="log", xlabel="number of heads",
+    ylabel="mean logistic loss after training",
 ) + Points(
     taken("ruled_loss", at={"step": -1}), "ruled_heads", colour="set", hollow=True, marker="s",
     band=panels.geometric_interval, names="{set}, step of attention times heads",
@@ -271,7 +279,8 @@ ENDS = Points(
 PROMISES = (
     Lines(
         "corollary_training", "K", colour="version", names="bound, {version}", band=median_only,
-        xscale="log", yscale="log", xlabel="training steps", ylabel="training loss, or bound on it",
+        xscale="log", yscale="log", xlabel="training steps",
+        ylabel="mean training loss, or bound on it",
         width=1.4,
     )
     + Lines(taken("loss", {"set": "training"}, at={"heads": -1}), after, band=median_only,
@@ -281,11 +290,12 @@ PROMISES = (
 )  # fmt: skip
 ATTENTION = (
     Points(
-        "relevant", "heads", band=panels.mean_only, members=True, line="-", hollow=True,
-        ink=PALETTE[0], label="trained, mean over seeds", xscale="log2", xlabel="number of heads",
-        ylabel="attention on relevant tokens", width=1.4,
+        "relevant", "heads", band=median_only, members=True, line="-", hollow=True,
+        ink=PALETTE[0], label="trained, median of the runs", xscale="log2",
+        xlabel="number of heads",
+        ylabel="share of attention on relevant tokens", width=1.4,
     )
-    + Points("ruled_relevant", "ruled_heads", band=panels.mean_only, hollow=True, marker="s",
+    + Points("ruled_relevant", "ruled_heads", band=median_only, hollow=True, marker="s",
              line="-", ink=PALETTE[2], label="step of attention times heads")
     + Reference(y=CROWD_ATTENTION, style="--", label=CROWD)
     + Reference(y=lambda data: data.attrs["zeta"], ink=PALETTE[1], label="uniform attention")

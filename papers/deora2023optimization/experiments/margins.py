@@ -128,7 +128,7 @@ def level(quantity: panels.Quantity, style: str, label: str) -> Lines:
     return Lines(quantity, "zeta", band=mean_only, style=style, label=label)
 
 
-def on_scale(scale: str, title: str, ylabel: str = "least margin of a sample") -> panels.Points:
+def on_scale(scale: str, title: str, ylabel: str) -> panels.Points:
     """What was reached from each start against the sparsity."""
     return panels.Points(
         reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
@@ -158,18 +158,19 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 
 DECODERS = (
-    on_scale("decoder", "margin per norm of the decoder", ylabel="least margin of a sample")
+    on_scale("decoder", "margin per norm of the decoder", "least margin / norm of the decoder")
     + level("gamma_attn", "-", "attention margin: all attention on relevant tokens")
     + level("linear", "--", "linear margin: no attention learnt")
     + level("gamma_lin", ":", "linear margin by the paper's formula")
 )
 SPHERE = (
-    on_scale("sphere", "margin at weights of norm $\\sqrt{{2}}$")
+    on_scale("sphere", "margin at weights of norm $\\sqrt{{2}}$", "least margin at this norm")
     + level("global_lower", "-", "largest margin that a search finds")
     + level(lambda data: RADIUS * data.linear, "--", "linear margin at this norm")
 )
 TANGENT = (
-    on_scale("per distance", "margin per distance from the start")
+    on_scale("per distance", "margin per distance from the start",
+        "least margin / distance from start")
     + Lines("ntk", "zeta", colour="start", names="tangent-kernel margin at {start}", band=mean_only,
             style="--")
     + level("gamma_star", ":", "its value at one step by formula (7)")
@@ -178,7 +179,7 @@ PROGRESS = (
     Lines(
         progress, "step", colour="start", names="from {start}", band=extremes, panel="zeta",
         title="{zeta:.0%} relevant tokens", xscale="log", xlabel="training step", ylim=(-0.5, None),
-        ylabel="least margin over decoder norm",
+        ylabel="least margin / norm of the decoder",
     )
     + Reference(y=taken("gamma_attn"), style="-",
                 label="attention margin: all attention on relevant tokens")

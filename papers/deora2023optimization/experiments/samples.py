@@ -167,7 +167,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 LOSSES = Points(
     "loss", "n", colour="kind", line="-", xscale="log2", yscale="log",
-    xlabel="training samples $n$", ylabel="loss after training", width=1.1,
+    xlabel="training samples $n$", ylabel="mean logistic loss after training", width=1.1,
 )  # fmt: skip
 GAPS = (
     Points(

@@ -21,8 +21,6 @@ from attlas.experiments.panels import (
     Lines,
     Reference,
     mean_and_interval,
-    median_only,
-    taken,
 )
 from attlas.experiments.settings import Settings
 from attlas.training.risk_gradient import model_outputs
@@ -125,9 +123,9 @@ def random_weights(data: xr.Dataset) -> dict[str, object]:
     }
 
 
-def one_step(data: xr.Dataset) -> xr.DataArray:
-    """The target of one randomised step, in the middle of the numbers of heads."""
-    return data.target.sel(start="one step", drop=True).median("H")
+def median_of(name: str, start: str) -> panels.Formula:
+    """A quantity of another start, in the middle of the draws and of the numbers of heads."""
+    return lambda data: data[name].sel(start=start, drop=True).median(["H", "member"])
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -142,30 +140,31 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     }
 
 
-DEVIATION = "standard deviation of Gaussian weights"
+DEVIATION = "deviation $\\sigma$ of weights"
 MARGINS = (
     Lines(
         lambda data: gaussian(data).margin, "deviation", colour="H",
         names="Gaussian weights, heads: {H}",
-        band=panels.interval, row="zeta", title="{zeta:.0%} relevant tokens", xscale="log",
-        xlabel=DEVIATION, ylabel="margin (higher is better)", width=1.3,
+        band=panels.quartiles, row="zeta", title="{zeta:.0%} relevant tokens", xscale="log",
+        xlabel=DEVIATION,
+        ylabel="largest margin of the linearised model (higher is better)", width=1.3,
     )
     # A head's sign leaves its part of the kernel alone: one level for every H.
-    + Reference(y=taken("margin", {"start": "one step"}), style="--",
+    + Reference(y=median_of("margin", "one step"), style="--",
                 label="after one large training step")
-    + Reference(y=taken("margin", {"start": "zero"}), label="zero weights")
+    + Reference(y=median_of("margin", "zero"), label="zero weights")
 )  # fmt: skip
 TARGETS = (
     Lines(
         lambda data: gaussian(data).target, "deviation", colour="H",
         names="Gaussian weights, heads: {H}",
-        band=median_only, row="zeta", title="{zeta:.0%} relevant tokens", xscale="log",
+        band=panels.quartiles, row="zeta", title="{zeta:.0%} relevant tokens", xscale="log",
         yscale="log",
-        xlabel=DEVIATION, ylabel="distance to a fit (lower is better)", width=1.3,
+        xlabel=DEVIATION, ylabel="distance to a fit $g_0$ (lower is better)", width=1.3,
     )
-    + Reference(y=lambda data: one_step(data).median("member"), style="--",
+    + Reference(y=median_of("target", "one step"), style="--",
                 label="after one large training step")
-    + Reference(y=taken("target", {"start": "zero"}), label="zero weights")
+    + Reference(y=median_of("target", "zero"), label="zero weights")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="NTK separability of random weights",

@@ -229,7 +229,7 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Movement of the weights and drift of the kernel",
             [
-                against_width("movement", "largest movement of a unit's weights"),
+                against_width("movement", "largest |weights of a unit − their start|"),
                 against_width("drift", "change of the kernel / least eigenvalue")
                 + Reference(y=0.5, style="--", label="what the proof allows"),
             ],

@@ -181,11 +181,12 @@ EXPERIMENT = Experiment(
             Lines(
                 in_time("gap"), "step", colour="m", style="o-", names="distance, width {m:g}",
                 band=geometric_mean_only, panel="activation", title=NAMES, xscale="log",
-                yscale="log", xlabel="training step", ylabel="largest distance to regression",
+                yscale="log", xlabel="training step",
+                ylabel="max |network − regression| over test points",
                 width=1.2,
             )
             + Lines(
-                in_time("bound"), "step", colour="m", style="--", names="bound, width {m:g}",
+                in_time("bound"), "step", colour="m", style="--", names="our bound, width {m:g}",
                 band=geometric_mean_only,
             ),
             over_time,
@@ -198,7 +199,7 @@ EXPERIMENT = Experiment(
                 band=geometric_extremes, label="distance to regression with the own kernel",
                 panel="activation",
                 title=NAMES, xscale="log2", yscale="log", xticks="m", xlabel="width $m$",
-                width=1.2, ylabel="largest distance, or bound on it",
+                width=1.2, ylabel="max |network − regression|, or bound on it",
             )
             + Points(
                 worst("limit_gap"), "m", line=":", ink=panels.PALETTE[1], marker="s", hollow=True,

@@ -175,7 +175,7 @@ EXPERIMENT = Experiment(
                 names="to the attention SVM of exponent {q:g}",
                 panel="p", title="trained with exponent $p = {p:g}$", at=GAUSSIAN, xscale="log",
                 yscale="log",
-                xlabel="training step + 1", ylabel="distance of directions (Bregman)",
+                xlabel="training step + 1", ylabel="distance $D$ of directions",
             )
             + panels.Points(released, last_step, colour="q", hollow=True,
                             names="end in the paper, SVM of exponent {q:g}"),

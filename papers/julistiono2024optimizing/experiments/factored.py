@@ -158,7 +158,7 @@ EXPERIMENT = Experiment(
                 lambda data: data.step + 1, colour="trained", names=NAMES, band=None, panel="norm",
                 title="SVM of the {norm} norm", xscale="log", yscale="log",
                 xlabel="training step + 1",
-                ylabel="margin missing to the SVM, as a share", width=1.3,
+                ylabel="1 − margin reached / largest margin", width=1.3,
             ),
             shortfalls,
         )

@@ -124,7 +124,9 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     return selection(data)
 
 
-TRAINED = {"W": "attention weights to their SVM", "v": "value head to its SVM"}
+TRAINED = {
+    "W": "key-query weights to the attention SVM", "v": "value head to the SVM of selected tokens",
+}  # fmt: skip
 EXPERIMENT = Experiment(
     title="Joint training of value head and attention",
     question=__doc__,
@@ -151,12 +153,13 @@ EXPERIMENT = Experiment(
                 Lines(
                     "attention", after, colour="token", dash="sample", names="token {token}",
                     dash_names="sample {sample}", panel="p", title="exponent $p = {p:g}$",
-                    xscale="log", xlabel="training step + 1", ylabel="attention on a token",
+                    xscale="log", xlabel="training step + 1",
+                    ylabel="share of the attention on a token",
                 ),
                 Lines(
                     "divergence", after, colour="trained", names=TRAINED,
                     panel="p", title="exponent $p = {p:g}$", xscale="log", yscale="log",
-                    xlabel="training step + 1", ylabel="distance of directions",
+                    xlabel="training step + 1", ylabel="distance $D$ of directions",
                 ),
             ],
             selection,

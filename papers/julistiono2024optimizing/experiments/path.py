@@ -183,7 +183,7 @@ EXPERIMENT = Experiment(
                 band=None,
                 style="o-", panel="p", row="scope", title="{scope} path, exponent {p:g}",
                 xscale="log2", yscale="log", xlabel="norm bound $R$ / norm of the SVM",
-                ylabel="distance of directions",
+                ylabel="distance $D$ of directions",
             )
             + panels.Lines(power, "radius", style=":", label="fall like $R^{-2}$"),
             nearness,

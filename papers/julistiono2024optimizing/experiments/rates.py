@@ -280,7 +280,7 @@ EXPERIMENT = Experiment(
             "Divergence against the norm",
             each_path(
                 smallest("divergence"), smallest("norm"), panel="p", title="exponent $p = {p:g}$",
-                xlabel="norm of the weights", ylabel="distance of direction from the SVM",
+                xlabel="norm of the weights", ylabel="distance $D$ of direction from the SVM",
             )
             + Lines(smallest("guide_printed"), smallest("guide_norm"), style="--",
                     label="recalled rate (Lemma 29)")

@@ -90,18 +90,18 @@ def on(name: str, part: str) -> Formula:
 def along_training(
     title: str, ylabel: str, *lines: tuple[str | Formula, str, str], **axes: Any
 ) -> Panel:
-    """Quantities along the training with label and style; no logarithm shows the start."""
+    """Quantities along the training on the largest sample; no logarithm shows the start."""
 
     def line(k: int, y: str | Formula, label: str, style: str) -> Lines:
         def trained(data: xr.Dataset) -> xr.DataArray:
-            return (data[y] if isinstance(y, str) else y(data)).isel(step=slice(1, None))
+            values = data[y] if isinstance(y, str) else y(data)
+            return values.isel(n=-1, step=slice(1, None))
 
         return Lines(trained, "step", label=label, style=style, ink=PALETTE[k])
 
     first, *others = (line(k, *quantity) for k, quantity in enumerate(lines))
     panel = replace(
-        first, row="n", title=f"{title}, {{n}} samples", xscale="log", xlabel="training step",
-        ylabel=ylabel, width=1.3, **axes,
+        first, title=title, xscale="log", xlabel="training step", ylabel=ylabel, width=1.3, **axes,
     )  # fmt: skip
     return reduce(Panel.__add__, others, panel)
 
@@ -109,44 +109,40 @@ def along_training(
 def best_reached(data: xr.Dataset) -> xr.DataArray:
     """The largest margin found at the norm of the last record, over the norm of u."""
     norm = data.norms.sel(part="u").isel(step=-1)
-    return (data.margin_reachable / norm).median("member")
+    return (data.margin_reachable / norm).isel(n=-1).median("member")
 
 
 PATHS = [
     along_training(
         "Risk",
-        "error, or loss difference",
+        "share of errors, or test − training ramp loss",
         (on("error", "training"), "error, training", "--"),
         (on("error", "fresh"), "error, fresh samples", "-"),
         (gap_of("ramp"), "test minus training ramp loss", "-"),
     ),
     along_training(
         "Attention",
-        "share, or cosine",
+        "margin / largest margin, or cosine",
         (lambda data: data.selection / data.svm_margin, "attention margin / largest possible", "-"),
         (lambda data: 1 - data.svm_divergence, "cosine with the attention SVM", "--"),
         ylim=(-1.05, 1.05),
     )
     + Reference(y=0, label="no relation"),
     along_training(
-        "Margin", "margin / norm", ("decoder", "least margin / norm of the readout", "-")
-    )
-    + Reference(
-        y=lambda data: data.margin_uniform.median("member") / np.sqrt(2),
-        label="best without attention"
+        "Margin", "least margin / norm of the readout",
+        ("decoder", "least margin / norm of the readout", "-")
     )
     + Reference(y=best_reached, label="best found at this norm", style="--", ink=PALETTE[0]),
     along_training(
         "Kernel",
-        "movement (ratio)",
+        "change of the kernel / its size",
         ("margin_drift", "movement of the tangent kernel / its norm", "-"),
-        ("margin_moved", "movement / half its least eigenvalue", "--"),
         yscale="log",
     )
     + Reference(y=1, label="above: the kernel's theory fails"),
     along_training(
         "Concentration",
-        "norm, share or variance",
+        "share of the norm, weight or variance",
         ("land_relative_top", "norm of the two largest of eight weights", "-"),
         ("land_unexplained", "unexplained variance", "--"),
         ("relevant_mass", "weight of the relevant token", ":"),
@@ -154,7 +150,7 @@ PATHS = [
     ),
     along_training(
         "Bounds",
-        "loss difference, or bound",
+        "test − training logistic loss, or bound",
         (lambda data: gap_of("risk")(data).clip(1e-9), "test minus training logistic loss", "-"),
         ("stability_gap", "leave-one-out stability", "-"),
         ("bound_gap_sharp", "bound by Deora et al., sharp (Theorem 2)", "--"),
@@ -208,16 +204,15 @@ def row_in_words(name: str) -> str:
 
 
 def ranked(name: str, applies: bool | None = None) -> Formula:
-    """One kind of the ranked bounds; those whose conditions hold, or fail."""
+    """One kind of the ranked bounds on the largest sample; those whose conditions hold, or fail."""
 
     def values_of(data: xr.Dataset) -> xr.DataArray:
-        by_size = [ranked_dataset(audit_arrays(data.sel(n=n))) for n in data.n.values]
-        joined = xr.concat(by_size, data.n)
-        values = joined[name]
+        rows_of = ranked_dataset(audit_arrays(data.isel(n=-1)))
+        values = rows_of[name]
         for axis in {"margin", "bound", "required"} & set(values.dims):
             rows = [row_in_words(row) for row in values[axis].values.tolist()]
             values = values.assign_coords({axis: rows})
-        return values if applies is None else values.where(joined.applies == applies)
+        return values if applies is None else values.where(rows_of.applies == applies)
 
     return values_of
 
@@ -234,7 +229,7 @@ def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
         "legend": name == "margins",  # one for all panels
         "names": PAPERS,
     }  # fmt: skip
-    axes |= {"panel": "n", "title": f"{title}, {{n}} samples", "width": 1.9}
+    axes |= {"title": title, "width": 2.4}
     if name == "required_sizes":
         return Points(lambda data: digits(ranked(name)(data)), axis, **look, **axes)
     if axis != "bound":
@@ -289,11 +284,11 @@ EXPERIMENT = Experiment(
                             style="--"),
                 ranks("required_sizes", "required", "Digits of the required size",
                       xlabel="decimal digits of the size", ylabel="size that a bound requires")
-                + Reference(x=lambda data: digits(np.log10(data.n)),
+                + Reference(x=lambda data: digits(np.log10(data.n[-1])),
                             label="digits of the samples trained on",
                             style="--"),
             ],
-            nearest, height=2.3,
+            nearest, height=1.6,
         ),
     ],
 )  # fmt: skip

@@ -24,7 +24,6 @@ from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import (
-    PALETTE,
     Column,
     Histogram,
     Lines,
@@ -66,9 +65,9 @@ AUDITED = 32
 TAUS = (0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 BINS = np.linspace(0.0, 1.0, 41)
 SHOWN = {
-    "raw l2": "Euclidean norm, as printed",
-    "relative l2": "Euclidean norm / that of the row",
-    "l1 share": "share of the attention",
+    "raw l2": "norm: root of their sum of squares",
+    "relative l2": "norm / norm of the whole row",
+    "l1 share": "sum: share of the attention",
 }
 WORDED = {
     "raw l2": "Euclidean norm", "l1 share": "share of the attention", "l2": "Euclidean norm",
@@ -253,29 +252,31 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 
 BUT_ROWS = [name for name in VARIANTS if "rows" not in name]
-PAPER = Reference(x=PAPER_NORM, label="the paper's mean", style="--", ink=PALETTE[2])
+PAPER = Reference(x=PAPER_NORM, label=f"{PAPER_NORM:g}: mean norm in the paper's text",
+                  style="--", ink="#333333")  # fmt: skip
 SHARES = Histogram(
     of("histogram", "random start", "trained"), edges=BINS, counted="bin", colour="variant",
-    filled="trained", panel="mass", title=SHOWN, xlim=(0, 1), ylabel="share of rows",
-    xlabel="of the largest weights",
+    filled="trained", panel="mass", title=SHOWN, xlim=(0, 1), ylabel="share of rows in each bin",
+    xlabel="of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights in a row of $p$ words",
 ) + PAPER  # fmt: skip
 ABOVE = (
     Histogram(
         of("histogram", *BUT_ROWS), edges=BINS, counted="bin", colour="variant", above=True,
         names=WORDED,
-        panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02), ylabel="share of rows above",
-        xlabel="of the largest weights",
+        panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02),
+        ylabel="share of rows above the value",
+        xlabel="of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights in a row of $p$ words",
     )
     + Points(lambda data: 0 * mean_masses(data), mean_masses, colour="variant", marker="^",
-             clip=False, legend=False)
+             clip=False, legend=False, key="triangles: mean of the line of this colour")
     + PAPER
 )  # fmt: skip
 SUPPORT = (
     Lines(
         of("s0_root", "random start"), "tau", band=extremes, label="random start", ink="#999999",
         row="norm", panel="kind", title="{kind}, {norm}", xscale="log",
-        xlabel="part $\\tau$ left out", ylabel="weights needed / $\\sqrt{p}$", xlim=(TAUS[0],
-                                                                                     TAUS[-1]),
+        xlabel="part $\\tau$ left out", ylabel="largest weights needed / $\\sqrt{p}$",
+        xlim=(TAUS[0], TAUS[-1]),
         xticks=(0.5, 0.2, 0.1, 0.05, 0.02, 0.01),
     )
     + Lines(of("s0_root", "uniform"), "tau", band=mean_only, style=":", label="uniform")
@@ -285,12 +286,16 @@ SUPPORT = (
 LENGTHS = Lines(
     by_length, "length", colour="variant", band=mean_only, row="mass", panel="kind",
     title="{kind}, {mass}", ylim=(0, 1.03), xlabel="length $p$ of the row",
-    ylabel="norm or share of the largest weights", names=WORDED,
+    ylabel={
+        "Euclidean norm": "mean norm of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights",
+        "share of the attention": "mean sum of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights",
+    }, names=WORDED,
 ) + replace(PAPER, x=None, y={WORDED["raw l2"]: PAPER_NORM})  # fmt: skip
 COLDER = Lines(
     variants_in_words, "variant", colour="layer", band=None,
     style="o-", names="layer {layer}, one line per head", panel="kind", title="{kind}",
-    ylim=(0, 1.03), ylabel=SHOWN["l1 share"], xlabel="state of the model",
+    ylim=(0, 1.03), ylabel="sum of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights of a row of $p$",
+    xlabel="state of the model",
 ) + Reference(y=of("mean", "uniform", measure="l1 share"), label="uniform")  # fmt: skip
 EXPERIMENT = Experiment(
     title="Concentration of a translator's attention",

@@ -20,6 +20,7 @@ from attlas.experiments.panels import (
     Points,
     Reference,
     geometric_interval,
+    geometric_mean_only,
     mean_only,
 )
 from attlas.experiments.settings import Settings
@@ -275,7 +276,7 @@ EXPERIMENT = Experiment(
             Lines(
                 "error", "n", at={"varied": "samples"}, colour="student", band=None, legend=False,
                 xscale="log2", yscale="log", xlabel="samples $n$", width=1.6,
-                ylabel="test error / variance of the truth",
+                ylabel="test error: mean square / variance of the truth",
                 spread="thin lines: one teacher each",
             )
             + Lines("error", "n", at={"varied": "samples"}, colour="student", band=mean_only,
@@ -292,7 +293,7 @@ EXPERIMENT = Experiment(
                 xlabel="value of the setting", width=0.8,
             )
             + Reference(y=1.0, label="no change")
-            + Points(change(plain=True), level, band=mean_only, marker="o", hollow=True,
+            + Points(change(plain=True), level, band=geometric_mean_only, marker="o", hollow=True,
                      label="plain student"),
             advice,
         ),

@@ -222,7 +222,8 @@ EXPERIMENT = Experiment(
             "Stationary points against the sample size",
             Points(
                 marks, "n", colour="point", panel="task", title=TASKS, dodge=ASIDE, xscale="log2",
-                yscale="log", xlabel="samples $n$", ylabel="test error / variance of the truth",
+                yscale="log", xlabel="samples $n$",
+                ylabel="test error: mean square / variance of the truth",
             )
             + Lines("best", lambda data: data.n / (1 + ASIDE), band=mean_only,
                     ink=panels.PALETTE[0], label="minimum of least risk")

@@ -263,13 +263,13 @@ EXPERIMENT = Experiment(
                 curves(
                     "attention", WEIGHTS, line="-", width=1.2,
                     title="known attention, each its own task",
-                    ylabel="test error (lower is better)",
+                    ylabel="test error: mean square (lower is better)",
                 )
                 + GUIDES[0] + GUIDES[1],
                 curves(
                     "attention", WEIGHTS[1:], ", attention", line="-", width=1.2,
                     title="same tasks with and without it",
-                    ylabel="test error (lower is better)",
+                    ylabel="test error: mean square (lower is better)",
                 )
                 + curves("no attention", WEIGHTS[1:], ", no attention", line=":", marker="D")
                 + GUIDES[0] + GUIDES[1],
@@ -284,7 +284,7 @@ EXPERIMENT = Experiment(
                 names=SPELLED, xscale="log2", spread="95 % interval over paired members",
                 lower_limit=lambda data: pairs(data).isel(end=3, drop=True), yscale="log2",
                 xlabel="inputs $p$ / attended inputs $s_0$",
-                ylabel="times fewer samples with attention",
+                ylabel="samples without / samples with attention",
             )
             + Lines(lambda data: ends(data) ** 2, ends,
                     label="factor that the paper states, $(p/s_0)^2$ (Theorem 1)")

@@ -236,7 +236,7 @@ EXPERIMENT = Experiment(
             Lines(
                 "loss", "decay", colour="set", names=SETS, band=mean_only, style="o-", panel="T",
                 title="windows of {T} words", xlabel="weight decay",
-                ylabel="cross-entropy of a hidden word",
+                ylabel="mean of −log(probability of the hidden word)",
                 width=1.3,
             )
             + Reference(y=lambda data: data["unigram"], style="--",
@@ -268,7 +268,8 @@ EXPERIMENT = Experiment(
             + Points(
                 lambda data: data["gap"].clip(min=1e-3),
                 lambda data: xr.DataArray(float(data.attrs["train"])),
-                marker="*", ink=PALETTE[6], label="measured, at the samples trained on",
+                marker="*", ink=PALETTE[6], band=panels.quartiles,
+                label="measured, at the samples trained on",
             ),
             needed,
         ),

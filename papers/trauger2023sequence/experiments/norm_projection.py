@@ -249,7 +249,7 @@ EXPERIMENT = Experiment(
                 "accuracy", "radius", at={"set": "test"}, band=mean_only, style="o-", ink="#999999",
                 label="measured accuracy", panel="task", title="{task}", ylim=(-0.03, 1.03),
                 xlabel="bound on the sum of |entries| of the weights",
-                ylabel="share of sequences",
+                ylabel="share of sequences classified rightly",
             )
             + certified(FIXED, None) + certified(FIXED, 1e7) + certified(FAMILIES[1], 1e10)
             + Reference(y=ACCURACY, label=f"accuracy {100 * ACCURACY:g} %"),

@@ -153,7 +153,7 @@ def pooled(name: str) -> Points:
         names={law: f"{name}, {LAW_NAMES[law]}" for law in LAWS},
         marker="o" if softmax else "^", line="-" if softmax else ":", hollow=not softmax,
         panel="ball", title=BALLS, xscale="log", yscale="log", xlabel="length $T$ of the sequences",
-        ylabel="empirical Rademacher complexity",
+        ylabel="Rademacher complexity: mean of the largest correlation with signs",
     )  # fmt: skip
 
 

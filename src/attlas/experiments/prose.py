@@ -4,8 +4,8 @@ The text before the first `## ` is the note; each section has the title of a fig
 caption, a Jinja template with the names that the figure's caption function returns. The section
 `## Answer` is reserved: one or two sentences that answer the experiment's question. So is
 `## How to read`: the data, the model and the runs, for all figures, a template of the settings;
-what follows `### How to read` inside a figure's section is for this figure alone. Mathematics
-stands between dollar signs.
+what follows `### How to read` inside a figure's section is for this figure alone, a list of items
+such as `- Up: the loss over that of guessing.` Mathematics stands between dollar signs.
 """
 
 import re
@@ -30,8 +30,8 @@ class Prose(NamedTuple):
         note: remark for the reader, such as deviations from the paper.
         captions: template of each figure's caption, by the figure's title.
         answer: template of the answer to the question.
-        readings: template of what one must know to read a figure, by the figure's title; that of
-            all figures has the title "".
+        readings: template of what one must know to read a figure, one item a line, by the
+            figure's title; that of all figures has the title "".
     """
 
     note: str
@@ -55,7 +55,7 @@ def read_prose(path: Path) -> Prose:
     for title, _, text in (section.partition("\n") for section in sections):
         caption, _, reading = text.partition(f"\n### {HOW_TO_READ}\n")
         captions[title.strip()] = _one_line(caption)
-        readings[title.strip()] = _one_line(reading)
+        readings[title.strip()] = _items(reading)
     answer = captions.pop(ANSWER, "")
     readings[""] = captions.pop(HOW_TO_READ, "")
     readings = {title: text for title, text in readings.items() if text}
@@ -118,3 +118,8 @@ def has_gaps(text: str) -> bool:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _items(text: str) -> str:
+    """The items of a list, each on one line."""
+    return "\n".join(filter(None, map(_one_line, f"\n{text}".split("\n- "))))

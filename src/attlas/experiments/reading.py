@@ -1,17 +1,18 @@
-"""How to read a figure: data, model and runs from the settings, marks from the panels.
+"""How to read a figure: what is drawn, its axes, its marks, its data, one item a line.
 
 What a stranger needs stands under the figure, apart from the caption, which answers the question.
-The text comes from the experiment's prose, whose templates see the settings of the record, and from
+The items come from the experiment's prose, whose templates see the settings of the record, and from
 the panels, which know what a mark, a line and a band summarise.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from attlas.core.errors import UserError, refuse_unreadable
 from attlas.display.numbers import large_number
 from attlas.experiments.prose import HOW_TO_READ
+from attlas.experiments.short_caption import split_caption
 from attlas.projects.bibliography import all_references
 from attlas.projects.references import PROJECT
 
@@ -20,13 +21,24 @@ if TYPE_CHECKING:
     import xarray
 
 UNRECORDED = "(not recorded)"
+MARKS, DATA, CITED = "Marks", "Data", "Cited"
+"""The items that panels, the section of all figures, and the theorems named in a figure give."""
 _NUMBERED = re.compile(
-    r"\b(?:Theorem|Lemma|Corollary|Proposition|Claim|Appendix|Table|Figure|the paper|recalled)\b"
+    r"\b(Theorem|Lemma|Corollary|Proposition|Claim|Table|Figure)s? ((?:[A-Z]\.)?\d+(?:\.\d+)*)"
 )
+_AUTHOR = re.compile(r"[A-Z]\w+ (?:et al\.|and [A-Z]\w+|\(\d{4}\))")
+_BARE_AUTHOR = re.compile(r"[A-Z]\w+ (?:et al\.|and [A-Z]\w+) \(\d{4}\)")
+_THE_PAPER = re.compile(r"\b(?:the|the released) paper\b|\bthe paper's\b")
+_SENTENCE_END = re.compile(r"(?<=[.:]) (?=[A-Z])")
 
 
 class Captioned(Protocol):
     """A figure with its texts."""
+
+    @property
+    def values(self) -> Mapping[str, Any] | None:
+        """The values of its caption, which the template of its reading sees too."""
+        ...
 
     @property
     def title(self) -> str:
@@ -55,18 +67,27 @@ def reading_of(
     data: "xarray.Dataset | None",
     paper: str,
 ) -> str:
-    """What a reader must know to read a figure, in full sentences.
+    """What a reader must know to read a figure, one item such as "Up: the loss." a line.
 
     Args:
         templates: by the figure's title, see `attlas.experiments.prose`.
         captioned: the figure, with what its panels say of their marks.
         paper: key of the paper whose theorems the figure may name.
     """
-    values = settings_of(data) if data is not None else {}
-    titles = [title for title in ("", captioned.title) if title in templates]
-    sentences = [*(filled(templates[title], values) for title in titles), captioned.reading]
-    texts = " | ".join([*sentences, captioned.caption, *_texts_of(captioned.figure)])
-    return " ".join(filter(None, [*sentences, _whose(texts, paper)]))
+    settings = settings_of(data) if data is not None else {}
+    values = {**(captioned.values or {}), **settings}
+    template = templates.get(captioned.title, "") if captioned.title else ""
+    items = [filled(item, values) for item in template.splitlines()]
+    marks = [item for item in items if item.startswith(f"{MARKS}: ")] or [f"{MARKS}:"]
+    lines = [item for item in items if item not in marks]
+    if len(marks[0]) > len(f"{MARKS}:") or captioned.reading:
+        lines.append(f"{marks[0]} {captioned.reading}".strip())
+    if "" in templates:
+        lines.append(f"{DATA}: {filled(templates[''], values)}")
+    texts = [captioned.title, split_caption(captioned.caption)[0], *_texts_of(captioned.figure)]
+    if whose := _whose([*lines, *texts], paper):
+        lines.append(f"{CITED}: {whose}")
+    return "\n".join(lines)
 
 
 @refuse_unreadable
@@ -137,9 +158,21 @@ def _texts_of(figure: "matplotlib.figure.Figure | None") -> list[str]:
     return [text.get_text() for text in figure.findobj(Text)]
 
 
-def _whose(texts: str, paper: str) -> str:
-    """Whose theorems are meant, where the texts name some; attlas has no paper of its own."""
+def _whose(texts: Sequence[str], paper: str) -> str:
+    """Whose the theorems are that the texts name without an author; attlas has none of its own."""
     reference = all_references().get(paper)
-    if reference is None or reference.authors == (PROJECT,) or not _NUMBERED.search(texts):
+    if reference is None or reference.authors == (PROJECT,):
         return ""
-    return f"Theorems and tables without a name are those of {reference.short}."
+    pieces = [piece for text in texts for piece in _SENTENCE_END.split(" ".join(text.split()))]
+    if any(map(_BARE_AUTHOR.fullmatch, pieces)):  # a legend tells the papers apart
+        return ""
+    pieces = [piece for piece in pieces if not _AUTHOR.search(piece)]
+    citations = [
+        f"{kind} {number}" for piece in pieces for kind, number in _NUMBERED.findall(piece)
+    ]
+    if citations := list(dict.fromkeys(citations)):
+        verb = "is" if len(citations) == 1 else "are"
+        return f"{_in_words(citations)} {verb} of {reference.short}."
+    if any(map(_THE_PAPER.search, pieces)):
+        return f"The paper is {reference.short}."
+    return ""

@@ -16,6 +16,7 @@ from attlas.display.terminal import plain
 from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
+from attlas.experiments.short_caption import split_caption
 from attlas.projects.loading import source_digest
 from attlas.site.claim_entry import Source
 from attlas.site.content import Drawing, ExperimentEntry
@@ -23,7 +24,6 @@ from attlas.site.figure_data import figure_csv
 from attlas.site.figures import embed, pixels_per_point
 from attlas.site.links import anchor
 from attlas.site.readable import enlarge_small_text
-from attlas.site.short_caption import split_caption
 from attlas.site.tables import table_html
 from attlas.site.thumbnails import thumbnail
 

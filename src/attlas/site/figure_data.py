@@ -10,6 +10,8 @@ from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
+from attlas.experiments.panels.line_ends import NO_ENTRY
+
 COLUMNS = ("panel", "kind", "series", "x", "y", "value")
 MOST_ROWS = 20_000
 """Rows of a file at most; a last row names how many are left out."""
@@ -52,7 +54,7 @@ def _written(cell: object) -> object:
 def _rows_of(axes: Axes) -> Iterator[tuple[object, ...]]:
     """Kind, series, x, y and value of everything that a panel draws in its own coordinates."""
     for k, line in enumerate(axes.get_lines(), 1):
-        if line.get_transform() == axes.transData:
+        if line.get_transform() == axes.transData and line.get_label() != NO_ENTRY:
             for x, y in np.asarray(line.get_xydata(), float):
                 yield "line", _name(line.get_label(), k), float(x), float(y), ""
     for k, points in enumerate(axes.collections, 1):

@@ -29,7 +29,7 @@ def reading(*panels):
         ),
         (
             Lines("gap", "n"),
-            "Lines are medians over 4 runs, with bands from the first to the third quartile.",
+            "Lines are medians over 4 runs, with bands between the quartiles.",
         ),
         (Lines("gap", "n", band=None), "Lines are drawn for each of 4 runs."),
         (Lines("gap", "n", band=None, style="o"), "Dots are drawn for each of 4 runs."),

@@ -30,11 +30,11 @@ MIDDLES: dict[Spread, str] = {
     geometric_mean_only: "geometric means",
 }
 ENDS: dict[Spread, str] = {
-    quartiles: "the first to the third quartile",
-    extremes: "the least to the largest",
-    interval: "the lower to the upper end of the 95 % interval of the mean",
-    geometric_interval: "the lower to the upper end of the 95 % interval of the mean",
-    geometric_extremes: "the least to the largest",
+    quartiles: "between the quartiles",
+    extremes: "from the least to the largest",
+    interval: "for their 95 % interval",
+    geometric_interval: "for their 95 % interval",
+    geometric_extremes: "from the least to the largest",
 }
 NOUNS = {
     "member": "run",
@@ -70,6 +70,7 @@ def repeated(values: xr.DataArray, over: Sequence[str]) -> str:
         ('2 runs times 2 heads', '1 run')
     """
     axes = [name for name in over if name not in STATED]
+    axes = [name for name in axes if values.sizes.get(name) != 1] or axes[:1]
     counted = [(values.sizes.get(name, 0), NOUNS.get(name, name)) for name in axes]
     return " times ".join(f"{count:,} {_plural(noun, count)}" for count, noun in counted)
 
@@ -91,7 +92,7 @@ def summarised(
     if band is None or band not in MIDDLES:
         return Meaning(things, f"drawn for each of {runs}", label)
     interval_sign = "bars" if things == "Marks" else "bands"
-    ends = f", with {interval_sign} from {ENDS[band]}" if band in ENDS else ""
+    ends = f", with {interval_sign} {ENDS[band]}" if band in ENDS else ""
     return Meaning(things, f"{MIDDLES[band]} over {runs}{ends}", label)
 
 

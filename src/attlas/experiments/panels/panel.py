@@ -76,6 +76,7 @@ class Panel(ABC):
         xscale: "linear", "log", or "log2" with ticks at powers of two.
         xticks: ticks, written as plain numbers, or the axis of the data set whose labels they are;
             matplotlib's choice if empty.
+        ylabel: name of the vertical axis with its formula; or names by label of the axis `row`.
         shared: whether small multiples share their vertical axis.
         width: width of one pair of axes; 1 is the usual one.
     """
@@ -84,7 +85,7 @@ class Panel(ABC):
     row: str = ""
     title: str | Mapping[Any, str] = ""
     xlabel: str = ""
-    ylabel: str = ""
+    ylabel: str | Mapping[Any, str] = ""
     xscale: str = "linear"
     yscale: str = "linear"
     xlim: Ends | None = None
@@ -134,6 +135,10 @@ class Panel(ABC):
             axes.set_xlim(*self.xlim)
         if self.ylim is not None:
             axes.set_ylim(*self.ylim)
+
+    def vertical_name(self, view: View) -> str:
+        """The name of the vertical axis of a view."""
+        return self.ylabel if isinstance(self.ylabel, str) else self.ylabel[view.labels[self.row]]
 
     def draw_all(self, axes: "Axes", view: View) -> None:
         """Draw all layers, the ticks and titles."""

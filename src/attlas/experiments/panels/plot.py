@@ -9,8 +9,10 @@ import xarray as xr
 
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.legend_keys import is_key
+from attlas.experiments.panels.line_ends import mark_ends
 from attlas.experiments.panels.meanings import Meaning, sentences
 from attlas.experiments.panels.panel import WIDEST, Panel, in_lines, typeset_length
+from attlas.experiments.panels.ticks import readable_ticks
 from attlas.experiments.panels.unseen_lines import lacking, remarks
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 3.2, 3.0
 """Inches of one pair of axes, its labels included."""
 LEGEND_ROW = 0.2
-_LINE, _TALL_LINE, _SHORT_LINE = 34, 21, 18
+_LINE, _TALL_LINE, _SHORT_LINE = 34, 28, 20
 """Letters of a label below a panel, beside it, and beside one row of small multiples."""
 
 
@@ -119,10 +121,13 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
     for k, (line, line_views) in enumerate(zip(axes, views, strict=True)):
         for j, (axis, view) in enumerate(zip(line, line_views, strict=True)):
             panel.draw_all(axis, view)
+            mark_ends(axis)
             axis.tick_params(labelsize=8.5)
             if j == 0 or not panel.shared:
                 axis.set_ylabel(
-                    in_lines(panel.ylabel, _TALL_LINE if len(views) == 1 else _SHORT_LINE)
+                    in_lines(
+                        panel.vertical_name(view), _TALL_LINE if len(views) == 1 else _SHORT_LINE
+                    )
                 )
             if k == len(views) - 1:
                 axis.set_xlabel(in_lines(panel.xlabel, panel.letters(axis, len(line), _LINE)))
@@ -130,6 +135,7 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
                 entries.setdefault(label, handle)
     for axis in axes.flat:
         panel.limit(axis)
+        readable_ticks(axis)
     unseen = remarks(axes.flat)
     for label, remark in lacking([*axes.flat]).items():
         unseen[label] = "; ".join(filter(None, [unseen.get(label, ""), remark]))

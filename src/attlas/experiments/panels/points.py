@@ -32,6 +32,7 @@ class Points(SeriesPanel):
         hollow: whether marks are open.
         clip: whether to clip marks at the edge of the axes.
         across: whether the quantity runs along the horizontal axis.
+        key: meaning of the marks in the legend, where the series have their names elsewhere.
         lower_limit: quantity that is 1 where a mark is a lower limit; it has an arrow upwards.
     """
 
@@ -43,6 +44,7 @@ class Points(SeriesPanel):
     hollow: bool = field(default=False, kw_only=True)
     clip: bool = field(default=True, kw_only=True)
     across: bool = field(default=False, kw_only=True)
+    key: str = field(default="", kw_only=True)
     lower_limit: Quantity | None = field(default=None, kw_only=True)
 
     def draw(self, axes: "Axes", view: View) -> None:
@@ -63,6 +65,7 @@ class Points(SeriesPanel):
             }
             aside = k - (len(values) - 1) / 2
             self._marks(axes, part, along, aside, look)
+            add_key(axes, self.key, {"ls": "", "marker": self.marker or "o", "ms": 5})
             if self.lower_limit is not None:
                 self._arrows(axes, view, (part, along), labels, aside)
 

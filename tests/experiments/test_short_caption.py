@@ -6,7 +6,7 @@ in tests/papers/test_every_figure_speaks_for_itself.py: of a template most ways 
 
 import pytest
 
-from attlas.site.short_caption import MOST_WORDS, split_caption
+from attlas.experiments.short_caption import MOST_WORDS, split_caption
 
 TEXTS = [
     "",
