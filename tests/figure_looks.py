@@ -30,7 +30,7 @@ _LAB = np.array([
 ])  # fmt: skip
 _MIDDLE = re.compile(r"\b(geometric means|means|medians) over\b")
 _ROWS = re.compile(r"\b(?:above|below|upper|lower row|top)\b")
-_COLUMNS = re.compile(r"\b(?:left|right|middle)\b", re.IGNORECASE)
+_COLUMNS = re.compile(r"\b(?:left|right)\b", re.IGNORECASE)
 
 
 def look_faults(captioned: CaptionedFigure) -> list[str]:

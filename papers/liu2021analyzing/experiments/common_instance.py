@@ -196,7 +196,9 @@ def row_in_words(name: str) -> str:
     """The name of a row by what it says, a theorem in brackets."""
     words = bound_in_words(name)
     size, mark, bound = words.rpartition(": ")
-    theorem = re.fullmatch(r"((?:Theorem|Corollary) [\d.]+), (\w+)", bound)
+    theorem = re.fullmatch(r"((?:Theorem|Corollary) [\d.]+), ([\w -]+)", bound)
+    if theorem is not None and theorem[2].endswith("norm"):
+        return f"bound by {theorem[2]} ({theorem[1]})"
     if theorem is not None:
         what = f"{size} required" if mark else "bound on the gap"
         return f"{what}, {theorem[2]} ({theorem[1]})"
@@ -208,11 +210,13 @@ def ranked(name: str, applies: bool | None = None) -> Formula:
 
     def values_of(data: xr.Dataset) -> xr.DataArray:
         rows_of = ranked_dataset(audit_arrays(data.isel(n=-1)))
+        # Before its rows have other names, by which xarray would align them.
         values = rows_of[name]
+        values = values if applies is None else values.where(rows_of.applies == applies)
         for axis in {"margin", "bound", "required"} & set(values.dims):
             rows = [row_in_words(row) for row in values[axis].values.tolist()]
             values = values.assign_coords({axis: rows})
-        return values if applies is None else values.where(rows_of.applies == applies)
+        return values
 
     return values_of
 

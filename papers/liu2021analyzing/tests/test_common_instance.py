@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from attlas.experiments.settings import Settings
-from liu2021analyzing.experiments.common_instance import EXPERIMENT, GRID, run
+from liu2021analyzing.experiments.common_instance import EXPERIMENT, GRID, ranked, run
+from liu2021analyzing.library.audit.audit_dataset import audit_arrays
+from liu2021analyzing.library.audit.ranked_bounds import ranked_dataset
 
 pytestmark = pytest.mark.thorough  # the records take long
 
@@ -44,3 +46,12 @@ def test_table_and_figures_show_all_papers(data):
     gap = float((last.sel(set="fresh") - last.sel(set="training")).median())
     assert f"at $n = 12$ the true gap of the ramp risk is {gap:.2f}" in captions[1]
     plt.close("all")
+
+
+def test_every_bound_has_a_row_whether_its_conditions_hold_or_fail(data):
+    rows = ranked_dataset(audit_arrays(data.isel(n=-1)))
+    values = rows.gaps.transpose("bound", ...).values
+    for applies in (True, False):
+        drawn = ranked("gaps", applies)(data).transpose("bound", ...).values
+        expected = np.where(rows.applies.values[:, None, None] == applies, values, np.nan)
+        np.testing.assert_array_equal(drawn, expected)
