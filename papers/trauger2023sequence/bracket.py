@@ -230,7 +230,7 @@ def matrices(rng, count):
     sample=matrices,
     scales="d",
     status=Status.NEW,
-    controls=[Control("$d^{0.6}$ in place of $d^{0.5}$", power=0.6)],
+    controls=[Control("$d^{0.4}$ in place of $d^{0.5}$", power=0.4)],
 )
 def dense_weights_norms(d, *, power=0.5):
     r"""$$\frac{\mathbb{E} \|W\|_{1,1}}{\mathbb{E} \|W^\top\|_{2,1}} =

@@ -10,7 +10,7 @@ Is my lemma true, and how tight is it?            `check(claim)`, with `challeng
 How do I write a lemma?                           `inequality`, `identity`, `limit`, `rate`,
                                                   `probability`, `expectation`, `existence`,
                                                   `computed`, `erratum`; `Control`, `assume`,
-                                                  `Sides`, `Source`
+                                                  `Sides`, `Doubling`, `Source`
 Where do its arrays lie?                          `Ball("W", 1.0)` in `domains`; `Box`, `Sphere`,
                                                   `Simplex`, `Ordered`, `Positive`, `Nonnegative`,
                                                   `Real`, `OneOf`, `Rank`, `Semidefinite`,
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         Simplex,
         Sphere,
     )
+    from attlas.claims.doubling import Doubling
     from attlas.claims.sides import Sides
     from attlas.claims.statement import (
         computed,
@@ -114,6 +115,7 @@ _PLACES = {
     "Claim": "claims.claim",
     "Control": "claims.claim",
     "Sides": "claims.sides",
+    "Doubling": "claims.doubling",
     "Source": "claims.claim",
     "assume": "claims.claim",
     "Ball": "claims.domains.vectors",

@@ -12,15 +12,15 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
 from jaxtyping import Array, Bool
 
+from attlas.claims.doubling import Doubling
 from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
-from attlas.claims.sides import Rule, Sides
+from attlas.claims.sides import Rule, Sides, read_detail
 from attlas.claims.verdict import Outcome, Provenance, Witness
 from attlas.core.errors import UserError, refuse_misfits
-from attlas.core.names import call_by_name
+from attlas.core.names import call_by_name, parameters
 
 if TYPE_CHECKING:  # most claims declare none
     from attlas.claims.domains.domain import Domain
@@ -176,7 +176,7 @@ class Claim:
         witness: stored instance that is evaluated instead of drawn ones: of an erratum, or the
             object of an existence; it supports nothing else.
         proof_step: place in a chain of inequalities.
-        scales: growing parameter of a limit or rate.
+        scales: growing parameter of a limit or rate; a `Doubling` where the check may double it.
         level: level of a probability.
         parameters: domains of what a probability is stated for all of; a search looks for the
             worst.
@@ -244,36 +244,29 @@ class Claim:
 
     @property
     def rule(self) -> Rule:
-        """The rule of the kind."""
-        return self.kind.rule
+        """The rule of the kind; on scales that are doubled a decision must persist."""
+        return self.kind.rule.persistent() if self.declared else self.kind.rule
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """The scales that are doubled, by the name of the parameter that reads them."""
+        return self.scales.named if isinstance(self.scales, Doubling) else {}
 
     def sides(self, instance: Instance, changes: Mapping[str, Any] | None = None) -> Sides:
         """The two sides on one instance."""
         changes = {} if changes is None else changes
+        instance = {**instance, **self.declared}
         value = call_by_name(self.function, instance, changes)
         if self.level is not None:
-            value = value, self._read(self.level, instance, changes)
+            value = value, read_detail(self.level, instance, changes)
         sides = self.kind.rule.sides(value)
         for name in ("scales", "range", "deviation", "variance"):
             detail = getattr(self, name)
+            if isinstance(detail, Doubling):
+                detail = detail.name
             if detail is not None:
-                sides = sides._replace(**{name: self._read(detail, instance, changes)})
+                sides = sides._replace(**{name: read_detail(detail, instance, changes)})
         return sides
-
-    @staticmethod
-    def _read(detail: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
-        """A detail that is a number, the name of an array, or a function of named arrays."""
-        if callable(detail):
-            return call_by_name(detail, instance, changes)
-        if isinstance(detail, str):
-            if detail not in instance:
-                raise UserError(
-                    f"'{detail}' is no array of the instance: name one, or give a number"
-                )
-            return instance[detail]
-        if np.asarray(detail).dtype.kind not in "biuf":
-            raise UserError(f"{detail!r:.40} is no number: give one, or the name of an array")
-        return detail
 
     def draw(self, seed: int, count: int, control: Control | None = None) -> Instance:
         """A batch of instances, drawn once in a process for equal arguments.
@@ -282,8 +275,10 @@ class Claim:
             count: number of instances, the leading axis of every array.
             control: its sampler replaces that of the claim, if it has one.
         """
-        sampler = None if control is None else control.sample
-        return draw(self.sample if sampler is None else sampler, seed, count)
+        sampler = self.sample if control is None or control.sample is None else control.sample
+        if self.declared and self.declared.keys() <= set(parameters(sampler).options):
+            sampler = partial(sampler, **self.declared)
+        return draw(sampler, seed, count)
 
     def sized(self, **sizes: int) -> "Claim":
         """The same claim on instances of other sizes, some of the declared ones."""

@@ -18,6 +18,7 @@ from jaxtyping import Array
 
 from attlas.claims.verdict import Verdict
 from attlas.core.errors import UserError, refuse_misfits
+from attlas.core.names import call_by_name
 
 
 class Sides(NamedTuple):
@@ -85,6 +86,32 @@ def complete(sides: Sides, xp: Any = jnp) -> Sides:
             for each in conditions
         ),
     )
+
+
+def read_detail(detail: Any, instance: Mapping[str, Any], changes: Mapping[str, Any]) -> Any:
+    """A detail that is a number, the name of an array, or a function of named arrays.
+
+    Args:
+        detail: a level, a range or scales, as the claim declares them.
+        instance: arrays by name.
+        changes: what a control changes, for a function.
+
+    Raises:
+        UserError: if it names no array, or is no number.
+
+    Examples:
+        >>> read_detail("n", {"n": 3}, {}), read_detail(lambda n: n + 1, {"n": 3}, {})
+        (3, 4)
+    """
+    if callable(detail):
+        return call_by_name(detail, instance, changes)
+    if isinstance(detail, str):
+        if detail not in instance:
+            raise UserError(f"'{detail}' is no array of the instance: name one, or give a number")
+        return instance[detail]
+    if np.asarray(detail).dtype.kind not in "biuf":
+        raise UserError(f"{detail!r:.40} is no number: give one, or the name of an array")
+    return detail
 
 
 @dataclass(frozen=True)
@@ -204,6 +231,10 @@ class Rule(ABC):
     def weaker(self, evidence: Evidence, factor: float) -> Evidence:
         """The evidence of a statement that is too weak by a factor above 1."""
         return next(self.stronger(evidence, 1 / factor))
+
+    def persistent(self) -> "Rule":
+        """The rule for scales that a check doubles; the same one for a kind without scales."""
+        return self
 
     def violating(self, evidence: Evidence, roundings: int) -> np.ndarray:
         """Which instances violate the statement by themselves, shape (count,); none by default."""

@@ -14,7 +14,8 @@ that are `alike`, one statement at several places, controls violate more than ha
 come at least half as near to their bound. An identity must detect a relative change of 1e-3 in each
 component. Each instance of a probability or expectation is a trial, `independent` says what it
 draws anew, and the check refuses copies and near-copies; an expectation stays within what
-its range, deviation or variance allows. Limits and rates have four scales, comply on every instance
+its range, deviation or variance allows. Limits and rates have four scales or double them until they
+are decided (`attlas.claims.doubling`), comply on every instance
 (a statement about most data sets is a probability with its level), and no assumption is NaN where
 it refuses.
 
@@ -109,6 +110,7 @@ from attlas.claims.claim import (
     Status,
 )
 from attlas.claims.claim_maker import Decorator, Details, claim_maker
+from attlas.claims.doubling import Doubling
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError, refuse_misfits
 
@@ -178,7 +180,8 @@ def limit(
 
     Args:
         scales: four or more geometrically growing scales along the last axis of the sequence:
-            numbers, the name of an array of the instance, or a function of named arrays.
+            numbers, the name of an array of the instance, or a function of named arrays; or
+            `Doubling("t", 16)`, which a check doubles until it decides.
 
     Examples:
         >>> draw, n = lambda rng, count: {"x": rng.normal(size=count)}, 10.0 ** np.arange(4)
@@ -328,13 +331,22 @@ def erratum(
 
 
 def computed(
-    kind: Kind, locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
+    kind: Kind,
+    locator: str = "",
+    source: Source = Source.DERIVED,
+    *,
+    scales: Any = None,
+    **details: Unpack[Details],
 ) -> Decorator:
     r"""A claim whose sides a host computation gives at once, for a whole batch.
 
     The function takes `(rng, count)` and keyword-only parameters for the controls, and returns
     the sides with a leading axis. Each control recomputes from the same state of the
     generator; `attlas.claims.sampling.shared` caches what they have in common.
+
+    Args:
+        scales: of a limit or rate whose `Sides` have none: numbers, or `Doubling("t", 16)`, for
+            which the function takes a keyword-only parameter t.
 
     Examples:
         >>> @computed(Kind.INEQUALITY, controls=[Control("half", factor=0.5)])
@@ -347,21 +359,9 @@ def computed(
 
     def wrap(function: Callable[..., Any]) -> Claim:
         controls = tuple(details.get("controls", ()))
-        variants = [{}, *(control.changes for control in controls)]
-
-        def sample(rng: np.random.Generator, count: int) -> Mapping[str, Any]:
-            state, batch = rng.bit_generator.state, {}
-            for k, changes in enumerate(variants):
-                rng.bit_generator.state = state
-                value = function(rng, count, **changes)
-                sides = value if isinstance(value, Sides) else Sides(*value)
-                ones = np.ones_like(np.asarray(sides.left), dtype=float)
-                batch |= {
-                    f"{name} {k}" if k else name: ones * side
-                    for name, side in sides._asdict().items()
-                    if side is not None
-                }
-            return batch
+        sample = _computed_sampler(function, [{}, *(control.changes for control in controls)])
+        if isinstance(scales, Doubling):
+            scales.declare(sample)
 
         def read(*, variant: int = 0, **batch: Any) -> Sides:
             names = {name: f"{name} {variant}" if variant else name for name in Sides._fields}
@@ -374,6 +374,26 @@ def computed(
             for k, control in enumerate(controls, 1)
         ]
         filled["sample"] = sample
-        return claim_maker(kind, locator, source, filled, written=function)(read)
+        special = {} if scales is None else {"scales": scales}
+        return claim_maker(kind, locator, source, filled, written=function, **special)(read)
 
     return wrap
+
+
+def _computed_sampler(
+    function: Callable[..., Any], variants: Sequence[Mapping[str, Any]]
+) -> Callable[..., Mapping[str, Any]]:
+    """The sides of each variant by name, all from one state of the generator."""
+
+    def sample(rng: np.random.Generator, count: int, **scales: Any) -> Mapping[str, Any]:
+        state, batch = rng.bit_generator.state, {}
+        for k, changes in enumerate(variants):
+            rng.bit_generator.state = state
+            value = function(rng, count, **scales, **changes)
+            sides = value if isinstance(value, Sides) else Sides(*value)
+            ones = np.ones_like(np.asarray(sides.left), dtype=float)
+            listed = {name: side for name, side in sides._asdict().items() if side is not None}
+            batch |= {f"{name} {k}" if k else name: ones * listed[name] for name in listed}
+        return batch
+
+    return sample

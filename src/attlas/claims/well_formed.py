@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Claim, Kind
+from attlas.claims.doubling import Doubling
 from attlas.core.errors import UserError, in_short, refuse_misfits
 from attlas.core.names import call_by_name, nearest, parameters
 
@@ -93,6 +94,16 @@ def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
         )
     if claim.independent and not rule.trials:
         raise UserError(f"{where}: independent is for {trials}: leave it out")
+    if claim.scales is not None and not rule.scaled:
+        scaled = " and ".join(kind.rule.plural for kind in Kind if kind.rule.scaled)
+        raise UserError(f"{where}: scales are for {scaled}: leave them out")
+    if isinstance(claim.scales, Doubling):
+        arrays, _, takes_all = parameters(claim.function)
+        if not takes_all and claim.scales.name not in arrays:
+            raise UserError(
+                f"{where}: scales={claim.scales} are read by no parameter of the function: "
+                f"{nearest(claim.scales.name, arrays)}"
+            )
 
 
 def _refuse_undeclared(claim: Claim, where: str) -> None:
@@ -147,6 +158,8 @@ def try_out(claim: Claim) -> None:
         instance = {name: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for name, v in batch.items()}
         if claim.backend == "numpy":
             instance = {name: np.asarray(v)[0] for name, v in batch.items()}
+        for name in claim.declared.keys() & batch.keys():
+            raise UserError(f"{where}: '{name}' is an array of the instance and the scales")
         for name in parameters(claim.function).options:
             if name in batch:
                 raise UserError(
@@ -186,10 +199,12 @@ def _two_instances(claim: Claim, where: str) -> Mapping[str, Any]:
     return batch
 
 
-def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
+def _traced(
+    function: Any, instance: Mapping[str, Any], where: str, scales: Mapping[str, Any] = {}
+) -> Any:
     """Shapes of what a function of named arrays returns; whatever it raises becomes one line."""
     try:
-        return jax.eval_shape(lambda arrays: call_by_name(function, arrays), instance)
+        return jax.eval_shape(lambda arrays: call_by_name(function, {**arrays, **scales}), instance)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     except Exception as error:
@@ -202,9 +217,11 @@ def _failure(error: Exception, function: Any, instance: Mapping[str, Any]) -> st
     return tracing_failure(error, function, instance)
 
 
-def _evaluated(function: Any, instance: Mapping[str, Any], where: str) -> Any:
+def _evaluated(
+    function: Any, instance: Mapping[str, Any], where: str, scales: Mapping[str, Any] = {}
+) -> Any:
     """What a function in plain NumPy returns for a drawn instance; errors become one line."""
-    arrays = {name: value.copy() for name, value in instance.items()}
+    arrays = {name: value.copy() for name, value in {**instance, **scales}.items()}
     try:
         with np.errstate(all="ignore"):
             return call_by_name(function, arrays)
@@ -217,7 +234,7 @@ def _evaluated(function: Any, instance: Mapping[str, Any], where: str) -> Any:
 def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
     for changes in ({}, *(control.changes for control in claim.controls)):
         read = _evaluated if claim.backend == "numpy" else _traced
-        value = read(partial(claim.function, **changes), instance, where)
+        value = read(partial(claim.function, **changes), instance, where, claim.declared)
         if claim.level is not None:
             continue
         if not isinstance(value, tuple) or len(value) < 2:
@@ -232,6 +249,28 @@ def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None
                 f"{where}: the sides have the shapes {left} and {right}: return arrays that "
                 "broadcast"
             ) from error
+        _refuse_unscaled(claim, value, np.broadcast_shapes(left, right), where)
+
+
+def _refuse_unscaled(claim: Claim, value: Any, shape: tuple[int, ...], where: str) -> None:
+    """Refuse a limit or rate without scales, or with another number of them than its sides have."""
+    if not claim.kind.rule.scaled:
+        return
+    scales = claim.scales if claim.scales is not None else getattr(value, "scales", None)
+    if scales is None:
+        raise UserError(
+            f"{where}: {claim.kind.rule.noun} needs the scales along which its sides run, the last "
+            f"axis: give scales=2.0 ** np.arange(4, 12), or scales=Doubling('t', 16) and a "
+            "parameter t that reads them; a computed one may return Sides(left, right, scales=t)"
+        )
+    if isinstance(scales, str) or callable(scales):
+        return
+    count = np.shape(scales.values if isinstance(scales, Doubling) else scales)[-1:]
+    if shape[-1:] != count:
+        raise UserError(
+            f"{where}: the sides have the shape {shape} and there are {count[0] if count else 0} "
+            "scales: the last axis must run over the scales"
+        )
 
 
 def _described(value: Any) -> str:

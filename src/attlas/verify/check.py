@@ -16,6 +16,7 @@ from jaxtyping import Array
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim, Control, provenance_of
+from attlas.claims.doubling import Doubling
 from attlas.claims.verdict import (
     ChallengeReport,
     CheckReport,
@@ -26,6 +27,7 @@ from attlas.claims.verdict import (
 )
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import far_constants, near_limits, nearest_control
+from attlas.verify.doubled import doubled
 from attlas.verify.evidence import (
     Batch,
     Evidence,
@@ -65,7 +67,9 @@ def check(
 
     Args:
         count: instances drawn; the number that the claim declares by default, of which a
-            probability or expectation that stays undecided draws up to 16 times as many.
+            probability or expectation that stays undecided draws up to 16 times as many. A limit
+            or rate with `Doubling` scales doubles them while it is undecided and two processor
+            seconds last.
         alpha: error probability of a statistical verdict, of all looks together.
         challenge_rounds: searches of an inequality of two processor seconds, or a part of one.
         stored: an instance of an earlier search, evaluated first where it still fits the claim.
@@ -80,6 +84,14 @@ def check(
     claim, started = one_claim(claim), time.perf_counter()
     if claim.parameters:  # one half for the drawn parameters, one for the worst
         alpha /= 2
+    if isinstance(claim.scales, Doubling):
+        count = claim.count if count is None else count
+
+        def look(longer: Claim, share: float) -> CheckReport:
+            return _once(longer, count, seed, share, challenge_rounds, stored, None)
+
+        report = doubled(claim, look, sequences=count, alpha=alpha, effort=challenge_rounds)
+        return replace(report, seconds=time.perf_counter() - started)
     shares = [(claim.count if count is None else count, alpha)]
     if count is None and claim.rule.trials:
         shares = looks(claim.count, alpha)

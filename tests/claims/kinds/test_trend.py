@@ -100,7 +100,8 @@ def test_scales_that_do_not_suffice_leave_a_claim_open():
     found = Limit().decide(evidence(slow, 0 * N), 0, 1e-3)
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.reason == (
-        "the scales do not suffice on 1 of 40 instances: give larger ones, or ones farther apart"
+        "the scales do not suffice on 1 of 40 instances: give larger ones, ones farther apart, or "
+        "scales=Doubling(name, first)"
     )
     transient = 1 + 1000 / N + 1e-5 * N
     assert not stays_bounded(transient[None], N[None]).any()

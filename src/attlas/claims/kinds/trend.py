@@ -5,6 +5,11 @@ scales comply, contradict the statement, or decide nothing. One instance that co
 violates the claim, one that decides nothing leaves it open, and a claim is supported where all
 comply. Each has a resolution: the smallest plateau, or the smallest growing part, with which it
 would not have complied. What the sides may be wrong by may have either sign at each scale.
+
+Where a check doubles the scales until it decides (`attlas.claims.doubling`), an instance complies
+if its last four scales and the four before do, or if a ratio moves by at most 5 % over all scales
+over which a decision must persist. It contradicts if it does so at every four of these; a ratio has
+to be above all earlier ones, with slopes that agree to a tenth or are 1 and more.
 """
 
 from abc import abstractmethod
@@ -15,8 +20,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from attlas.claims.doubling import doublings_needed
 from attlas.claims.kinds.extrapolation import (
     COARSEST,
+    RISE,
     SHARE,
     keeps_growing,
     slopes,
@@ -38,7 +45,7 @@ _GRID = np.array(list(product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=SCALES)))[:, N
 
 
 class Trends(NamedTuple):
-    """What the last scales say of each instance, arrays of shape (instances,).
+    """What the last scales say of each instance, or of each of its rows.
 
     Attributes:
         complies: the sequence is as stated, and its resolution is sufficient.
@@ -58,15 +65,30 @@ class Trend(Rule):
     Attributes:
         holds: what a complying sequence does.
         fails: what another one does.
+        doubled: whether the check doubles the scales until it decides.
     """
 
     scaled: ClassVar[bool] = True
     holds: ClassVar[str]
     fails: ClassVar[str]
+    doubled: bool = False
+
+    def persistent(self) -> "Trend":
+        """The rule by which a decision must persist over several doublings."""
+        return replace(self, doubled=True)
+
+    def unreadable(self, evidence: Evidence, roundings: int) -> str:
+        """Why no trend can be read from the last four scales; empty where one can."""
+        del evidence, roundings
+        return ""
 
     @abstractmethod
-    def trends(self, evidence: Evidence, roundings: int) -> Trends | str:
-        """What the last scales say of each instance, or why no trend can be read from them."""
+    def trends(self, evidence: Evidence, roundings: int) -> Trends:
+        """What the last four scales say of each row of each instance."""
+
+    @abstractmethod
+    def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """Which rows the last four scales contradict, (instances, rows)."""
 
     @abstractmethod
     def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
@@ -78,14 +100,39 @@ class Trend(Rule):
         if count < SCALES:
             why = f"a limit or rate needs {SCALES} scales: {count} are given"
             return Verdict(Outcome.INCONCLUSIVE, why)
-        trends = self.trends(evidence, roundings)
-        if isinstance(trends, str):
-            return Verdict(Outcome.INCONCLUSIVE, trends)
+        if not self.doubled and (why := self.unreadable(evidence, roundings)):
+            return Verdict(Outcome.INCONCLUSIVE, why)
+        rows = self.trends(evidence, roundings)
+        if self.doubled:
+            rows = self._persistent(evidence, roundings, alpha, rows)
+        trends = _of_instances(rows)
         text, slack, numbers = self.summary(evidence, trends)
         verdict = self._of_all(trends)
         if verdict.outcome is Outcome.SUPPORTED:
             verdict = replace(verdict, reason=f"{verdict.reason}; {text}")
         return replace(verdict, slack=slack, statistics={**verdict.statistics, **numbers})
+
+    def _persistent(self, evidence: Evidence, roundings: int, alpha: float, last: Trends) -> Trends:
+        """The trends of doubled scales, where they persist over as many as the level needs."""
+        count = evidence.left.shape[-1]
+        needed = doublings_needed(last.complies.size, alpha)
+        if count <= max(needed, SCALES):
+            nothing = np.zeros_like(last.complies)
+            return last._replace(complies=nothing, contradicts=nothing)
+        before = self.trends(_until(evidence, count - 1), roundings)
+        windows = range(count - needed + SCALES - 1, count + 1)
+        against = [self.contradicts(_until(evidence, end), roundings) for end in windows]
+        level, settled = self.lasting(evidence, needed)
+        return last._replace(
+            complies=(last.complies & before.complies) | level,
+            contradicts=np.all(against, axis=0) & settled & ~level,
+        )
+
+    def lasting(self, evidence: Evidence, needed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows comply, and which may contradict, by the last doublings taken together."""
+        del needed
+        shape = _every(evidence, evidence.left).shape[:2]
+        return np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool)
 
     def _of_all(self, trends: Trends) -> Verdict:
         """VIOLATED where an instance contradicts the statement, SUPPORTED where all comply."""
@@ -101,7 +148,8 @@ class Trend(Rule):
             return Verdict(Outcome.VIOLATED, why, statistics=numbers)
         if undecided:
             why = f"the scales do not suffice on {undecided} of {total} instances"
-            why += ": give larger ones, or ones farther apart"
+            if not self.doubled:
+                why += ": give larger ones, ones farther apart, or scales=Doubling(name, first)"
             return Verdict(Outcome.INCONCLUSIVE, why, statistics=numbers)
         why = f"{self.holds} on each of {total} instances"
         return Verdict(Outcome.SUPPORTED, why, statistics=numbers)
@@ -121,12 +169,11 @@ class Limit(Trend):
         Raises:
             ValueError: if the scales do not grow geometrically.
         """
-        left, right, scales, error = _last(evidence)
+        _, _, scales, error = _last(evidence)
         growth = scales[..., 1:] / scales[..., :-1]
         if not np.allclose(growth, growth[..., :1], rtol=0.1):
             raise ValueError("the scales of a limit must grow geometrically")
-        distance = np.abs(left - right)
-        allowed = _last_of(evidence, self.tolerance(evidence, roundings))
+        distance, allowed = self._distance(evidence, roundings)
         ends = np.maximum(distance, allowed)[..., -1:]
 
         wrong = _possible(error) * allowed
@@ -142,10 +189,27 @@ class Limit(Trend):
         # Above the errors a plateau that noise could hide has no finite resolution: it is refused.
         resolution = np.where(rounding & np.isinf(resolution), unit, resolution)
         resolved = rounding | (resolution <= COARSEST * distance[..., 0])
-        away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
         tends = complies(0.0)
-        plateau = (away | _settled(distance, allowed)) & ~tends
-        return _of_rows(tends & resolved, plateau, resolution)
+        plateau = self.contradicts(evidence, roundings) & ~tends
+        return Trends(tends & resolved, plateau, resolution)
+
+    def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """Which rows settle on a plateau, whatever the signs of the errors."""
+        distance, allowed = self._distance(evidence, roundings)
+        wrong = _possible(_last_of(evidence, evidence.error)) * allowed
+        away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
+        return away | _settled(distance, allowed)
+
+    def lasting(self, evidence: Evidence, needed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where the distance falls in all, or is the largest so far; none complies by that."""
+        gap = np.abs(_every(evidence, evidence.left - evidence.right))
+        first, last = gap[..., -needed - 1], gap[..., -1]
+        return np.zeros(last.shape, dtype=bool), (last <= first) | (last >= gap.max(axis=-1))
+
+    def _distance(self, evidence: Evidence, roundings: int) -> tuple[np.ndarray, np.ndarray]:
+        """The last four distances, and what rounding and certified errors allow."""
+        left, right, _, _ = _last(evidence)
+        return np.abs(left - right), _last_of(evidence, self.tolerance(evidence, roundings))
 
     def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
         """The largest plateau that an instance would hide, and the distances."""
@@ -175,30 +239,91 @@ class Rate(Trend):
     holds = "the ratio stays bounded"
     fails = "the ratio keeps growing"
 
-    def trends(self, evidence: Evidence, roundings: int) -> Trends | str:
-        """Where the log-log slope of the ratio is settled without growth, and where it grows."""
-        left, right, scales, error = _last(evidence)
-        if not ((left > 0) & (right > 0)).all():
+    def unreadable(self, evidence: Evidence, roundings: int) -> str:
+        """Where a side is not positive, or its errors are as large as itself."""
+        left, right, _, _ = _last(evidence)
+        vanished = self._vanished(evidence, roundings)
+        positive = np.all((left > 0) & (right > 0), axis=-1)
+        if not (positive | vanished).all():
             return "a rate needs positive sides"
-        share = roundings * float(np.finfo(float).eps) + error / left
-        if not (share < 1).all():
-            return "the errors of the left side are as large as itself"
-        ratio, spread = left / right, np.exp(-_possible(error) * np.log1p(-share))
+        _, share = self._ratio(evidence, roundings)
+        return "" if (share < 1).all() else "the errors of the left side are as large as itself"
+
+    def trends(self, evidence: Evidence, roundings: int) -> Trends:
+        """Where the log-log slope of the ratio is settled without growth, and where it grows."""
+        _, _, scales, error = _last(evidence)
+        vanished = self._vanished(evidence, roundings)
+        ratio, share = self._ratio(evidence, roundings)
+        readable = np.all(share < 1, axis=-1)
+        spread = np.exp(-_possible(error) * np.log1p(-np.where(readable[..., None], share, 0)))
         grown = ratio[..., -1:] * scales / scales[..., -1:]
 
         def complies(part: float) -> np.ndarray:
             return np.any(stays_bounded((ratio + part * grown) * spread, scales), axis=0)
 
-        resolution = _smallest(complies)
+        resolution = np.where(vanished, 1.0, _smallest(complies))
+        tends = (complies(0.0) & (resolution <= 1) & readable) | vanished
+        return Trends(tends, self.contradicts(evidence, roundings), resolution)
+
+    def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """Which rows grow like a power as computed, and whatever the errors do not fade."""
+        _, _, scales, error = _last(evidence)
+        ratio, share = self._ratio(evidence, roundings)
+        spread = np.exp(-_possible(error) * np.log1p(-np.minimum(share, 0.5)))
         # As computed it grows like a power; no errors make of that a growth that fades.
-        growing = keeps_growing(ratio, scales)
-        growing &= np.all(still_grows(ratio * spread, scales), axis=0)
-        return _of_rows(complies(0.0) & (resolution <= 1), growing, resolution)
+        growing = keeps_growing(ratio, scales) & np.all(share < 1, axis=-1)
+        return growing & np.all(still_grows(ratio * spread, scales), axis=0)
+
+    def lasting(self, evidence: Evidence, needed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where the ratio stays level, and where it outgrows all earlier ones by settled slopes."""
+        sides = (evidence.left, evidence.right, _scales(evidence))
+        left, right, scales = (_every(evidence, side) for side in sides)
+        positive = np.all((left > 0) & (right > 0), axis=-1)
+        ratio = np.where(positive[..., None], left, 1) / np.where(right > 0, right, 1)
+        late = ratio[..., -needed - 1 :]
+        slope = slopes(late, scales[..., -needed - 1 :])
+        level = positive & (late.max(axis=-1) <= (1 + RISE) * late.min(axis=-1))
+        # Slopes that rise and fall again are those of a transient, and stay below 1.
+        least, most = slope.min(axis=-1), slope.max(axis=-1)
+        outgrown = ratio[..., -1] > ratio[..., :-1].max(axis=-1)
+        return level, positive & outgrown & ((most <= (1 + SHARE) * least) | (least >= 1))
+
+    def _vanished(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """Which rows have a left side that ends as zero to rounding, however large that may be.
+
+        From some scale on its size is at most the rounding of its largest value and of its terms,
+        and the certified errors; and even as large as that its ratio to the right side would stay
+        below an earlier one. At a scale t that is doubled there are t roundings more.
+        """
+        names = ("left", "right", "magnitude", "error")
+        left, right, magnitude, error = (_every(evidence, getattr(evidence, n)) for n in names)
+        size = np.abs(left)
+        largest = np.maximum(size.max(axis=-1, keepdims=True), magnitude)
+        count = roundings * np.ones_like(left)
+        if self.doubled:
+            count += _every(evidence, _scales(evidence))
+        unit = count * float(np.finfo(float).eps) * largest + error
+        ends = np.logical_and.accumulate((size <= unit)[..., ::-1], axis=-1)[..., ::-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            earlier = np.max(size / right, axis=-1, initial=0, where=~ends)
+            later = np.max(unit / right, axis=-1, initial=0, where=ends)
+        return ends[..., -1] & (later <= earlier)
+
+    def _ratio(self, evidence: Evidence, roundings: int) -> tuple[np.ndarray, np.ndarray]:
+        """The last four ratios and relative errors of the left side; 1 and 1 on unreadable rows."""
+        left, right, _, error = _last(evidence)
+        plain = np.all((left > 0) & (right > 0), axis=-1, keepdims=True)
+        vanished = self._vanished(evidence, roundings)[..., None]
+        plain &= ~vanished
+        size = np.where(plain, left, 1.0)
+        share = roundings * float(np.finfo(float).eps) + error / size
+        share = np.where(plain, share, np.where(vanished, 0.0, 1.0))
+        return np.where(plain, size / np.where(plain, right, 1.0), 1.0), share
 
     def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
         """The largest growing part that an instance would hide, and the log-log slopes."""
-        left, right, scales, _ = _last(evidence)
-        slope = np.median(slopes(left / right, scales), axis=(0, 1))
+        ratio, _ = self._ratio(evidence, 0)
+        slope = np.median(slopes(ratio, _last(evidence)[2]), axis=(0, 1))
         numbers = {f"slope {k + 1}": float(slope[k]) for k in range(SCALES - 1)}
         largest = float(trends.resolution.max())
         text = (
@@ -217,22 +342,37 @@ class Rate(Trend):
 
 
 def _settled(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Whether the last fall is within the errors, and with them below a tenth of the distance."""
+    """Whether the last step is within the errors, and with them below a tenth of the distance."""
     fall, width = distance[..., 2] - distance[..., 3], error[..., 2] + error[..., 3]
     least = distance[..., 3] - error[..., 3]
-    return (fall <= width) & (fall + width < SHARE * least)
+    return (np.abs(fall) <= width) & (np.abs(fall) + width < SHARE * least)
 
 
 def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sides, scales and certified errors at the last four scales: instances, rows, scales."""
-    scales = np.broadcast_to(np.asarray(evidence.scales), evidence.left.shape)
+    scales = _scales(evidence)
     left, right = (_last_of(evidence, side) for side in (evidence.left, evidence.right))
     return left, right, _last_of(evidence, scales), _last_of(evidence, evidence.error)
 
 
+def _scales(evidence: Evidence) -> np.ndarray:
+    return np.broadcast_to(np.asarray(evidence.scales), evidence.left.shape)
+
+
 def _last_of(evidence: Evidence, array: np.ndarray) -> np.ndarray:
+    return _every(evidence, array)[..., -SCALES:]
+
+
+def _every(evidence: Evidence, array: np.ndarray) -> np.ndarray:
+    """An array on the applicable instances: instances, rows, all scales."""
     keep, count = evidence.applicable, int(evidence.applicable.sum())
-    return array[keep].reshape(count, -1, array.shape[-1])[..., -SCALES:]
+    return array[keep].reshape(count, -1, array.shape[-1])
+
+
+def _until(evidence: Evidence, count: int) -> Evidence:
+    """The evidence of the first scales alone."""
+    sides = {n: getattr(evidence, n)[..., :count] for n in ("left", "right", "magnitude", "error")}
+    return replace(evidence, **sides, scales=np.asarray(evidence.scales)[..., :count])
 
 
 def _possible(error: np.ndarray) -> np.ndarray:
@@ -249,6 +389,10 @@ def _smallest(complies: Callable[[float], np.ndarray]) -> np.ndarray:
     return np.append(_TRIED, np.inf)[last]
 
 
-def _of_rows(complies: np.ndarray, contradicts: np.ndarray, resolution: np.ndarray) -> Trends:
-    """Trends of instances from those of their rows, (instances, rows)."""
-    return Trends(np.all(complies, axis=1), np.any(contradicts, axis=1), np.max(resolution, axis=1))
+def _of_instances(rows: Trends) -> Trends:
+    """Trends of instances, (instances,), from those of their rows, (instances, rows)."""
+    return Trends(
+        np.all(rows.complies, axis=1),
+        np.any(rows.contradicts, axis=1),
+        np.max(rows.resolution, axis=1),
+    )

@@ -1,0 +1,92 @@
+"""Looks at a limit or rate whose scales are doubled until it is decided or the time is over.
+
+A look takes all scales so far, and costs a compilation. A verdict that is reached stays, while the
+controls that are still open are looked at again. The looks share the error probability: half of it
+is for the first, a quarter for the second, and so on.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from attlas.claims.claim import Claim
+from attlas.claims.doubling import Doubling, doublings_needed
+from attlas.claims.verdict import CheckReport, Outcome, Verdict
+
+SECONDS = 2.0
+"""Processor seconds of all looks at effort 1."""
+STEP = 2
+"""Doublings from one look to the next: a compilation takes as long as thousands of steps."""
+
+
+def doubled(
+    claim: Claim,
+    look: Callable[[Claim, float], CheckReport],
+    *,
+    sequences: int,
+    alpha: float,
+    effort: int | float = 1.0,
+) -> CheckReport:
+    """Look at a claim at more and more scales until it and its controls are decided.
+
+    Args:
+        claim: a limit or rate whose scales are a `Doubling`.
+        look: the report on a claim at the error probability of this look.
+        sequences: number of instances, which say with how many scales the first look begins.
+        effort: factor of two processor seconds, at least 1.
+
+    Returns:
+        The report; a verdict that is still open says how many scales were tried and what to give.
+    """
+    least = doublings_needed(sequences, alpha / 2) + 1
+    scales = replace(claim.scales, count=max(claim.scales.count, least))
+    spent, before, looks = 0.0, 0.0, 1
+    begun = time.process_time()
+    report = look(replace(claim, scales=scales), alpha / 2)
+    while any(map(_is_open, _verdicts(report))):
+        cost = time.process_time() - begun
+        spent += cost
+        # The steps of a look are four times those of the one before, its compilation is the same.
+        forecast = cost * max(1.0, cost / before if before else 1.0)
+        longer = scales.longer(STEP)
+        if longer is None or spent + forecast > SECONDS * max(1.0, effort):
+            return _explained(report, scales, looks)
+        scales, before, looks = longer, cost, looks + 1
+        begun = time.process_time()
+        latest = look(replace(claim, scales=scales), alpha / 2**looks)
+        report = _settled(report, latest)
+    return report
+
+
+def _verdicts(report: CheckReport) -> list[Verdict]:
+    return [report.verdict, *(control.verdict for control in report.controls)]
+
+
+def _is_open(verdict: Verdict) -> bool:
+    """Whether more scales may decide it."""
+    return verdict.outcome is Outcome.INCONCLUSIVE and verdict.statistics.get("undecided", 0) > 0
+
+
+def _settled(before: CheckReport, after: CheckReport) -> CheckReport:
+    """The later report, with the verdicts that the earlier one had reached."""
+    controls = tuple(
+        new if _is_open(old.verdict) else old
+        for old, new in zip(before.controls, after.controls, strict=True)
+    )
+    verdict = after.verdict if _is_open(before.verdict) else before.verdict
+    return replace(after, verdict=verdict, controls=controls)
+
+
+def _explained(report: CheckReport, scales: Doubling, looks: int) -> CheckReport:
+    """The report whose open verdicts say what was tried and what to give."""
+    first, last = scales.values[[0, -1]]
+    tried = f"{scales.count} scales from {first} to {last} in {looks} looks"
+    remedy = f"allow more time by --effort, or start later, at scales=Doubling('{scales.name}', N)"
+
+    def explained(verdict: Verdict) -> Verdict:
+        if not _is_open(verdict):
+            return verdict
+        return replace(verdict, reason=f"{verdict.reason}, after {tried}: {remedy}")
+
+    controls = tuple(replace(c, verdict=explained(c.verdict)) for c in report.controls)
+    return replace(report, verdict=explained(report.verdict), controls=controls)
