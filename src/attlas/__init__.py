@@ -15,6 +15,10 @@ Where do its arrays lie?                          `Ball("W", 1.0)` in `domains`;
                                                   `Simplex`, `Ordered`, `Positive`, `Nonnegative`,
                                                   `Real`, `OneOf`, `Rank`, `Semidefinite`,
                                                   `Orthogonal`
+How well does a method do at worst, exactly?      `enclose_worst_case(class, method, measure)`
+How do I state a bound on it?                     `worst_case`; `SmoothConvex`, `LipschitzConvex`,
+                                                  `Convex`; `GradientDescent`, `HeavyBall`,
+                                                  `FastGradient`, `ProximalPoint`
 Can a search break it? Does a witness still?      `challenge(claim)`, `replay(claim, witness)`
 Would the check notice a wrong constant?          `power(claim)`
 What do the five papers claim?                    `find_claims(["lemma-12"])`
@@ -78,6 +82,14 @@ if TYPE_CHECKING:
         Sphere,
     )
     from attlas.claims.doubling import Doubling
+    from attlas.claims.first_order.enclosure import enclose_worst_case
+    from attlas.claims.first_order.function_classes import Convex, LipschitzConvex, SmoothConvex
+    from attlas.claims.first_order.methods import (
+        FastGradient,
+        GradientDescent,
+        HeavyBall,
+        ProximalPoint,
+    )
     from attlas.claims.sides import Sides
     from attlas.claims.statement import (
         computed,
@@ -90,6 +102,7 @@ if TYPE_CHECKING:
         probability,
         rate,
     )
+    from attlas.claims.worst_case import worst_case
     from attlas.core.solution import Solution
     from attlas.experiments.load import load
     from attlas.experiments.run import run
@@ -130,6 +143,15 @@ _PLACES = {
     "Orthogonal": "claims.domains.matrices",
     "Rank": "claims.domains.matrices",
     "Semidefinite": "claims.domains.matrices",
+    "enclose_worst_case": "claims.first_order.enclosure",
+    "worst_case": "claims.worst_case",
+    "Convex": "claims.first_order.function_classes",
+    "LipschitzConvex": "claims.first_order.function_classes",
+    "SmoothConvex": "claims.first_order.function_classes",
+    "FastGradient": "claims.first_order.methods",
+    "GradientDescent": "claims.first_order.methods",
+    "HeavyBall": "claims.first_order.methods",
+    "ProximalPoint": "claims.first_order.methods",
     "identity": "claims.statement",
     "inequality": "claims.statement",
     "limit": "claims.statement",

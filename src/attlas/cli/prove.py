@@ -59,15 +59,19 @@ def _prove(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int)
     from attlas.verify.proofs.prover import prove as proof_of
 
     methods: Counter[str] = Counter()
+    trusted: dict[str, str] = {}
     for claim in claims:
         result = proof_of(claim, seed=seed)
         if isinstance(result, Proof):
             methods[result.method] += 1
+            trusted[result.method] = result.trusted
             write_proof(store, claim.name, result)
             say(f"{claim.name}: {result.sentence()}")
         else:
             forget_proof(store, claim.name)
             say(f"{claim.name}: not proved: {result}")
+    for method, base in sorted(trusted.items()):
+        say(f"a proof by {method} trusts {base}")
     counted = ", ".join(f"{n} by {method}" for method, n in sorted(methods.items()))
     say(f"{methods.total()} of {len(claims)} proved{': ' if counted else ''}{counted}")
 

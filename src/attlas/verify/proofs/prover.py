@@ -19,6 +19,7 @@ from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.symbols import Domain, domain_of
 from attlas.verify.proofs.witnesses import proved_at_witness
+from attlas.verify.proofs.worst_cases import proved_worst_case
 from attlas.verify.registry import refuse_failing_claim
 
 _TRUSTED = {
@@ -40,7 +41,8 @@ _TRUSTED[PATHS] = (
 def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
     """Prove a claim on the domain that its sampler's draws declare, or at a stored witness.
 
-    A claim with a witness is proved to fail there, or to hold if it is an existence. An inequality
+    A claim with a witness is proved to fail there, or to hold if it is an existence. A bound on a
+    worst case is proved by exact multipliers of its semidefinite program. An inequality
     of few numbers is proved on a box that contains them, by branch and bound. Of an identity
     neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
     drawn instance lies in a case that is proved, no control is proved, and evaluations in digits
@@ -63,9 +65,12 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
         >>> prove(square).sentence()
         'proved by expansion for all real x, where both sides are defined'
     """
-    if claim.witness is not None:
+    by_object = proved_at_witness if claim.witness is not None else None
+    if claim.worst_case is not None:
+        by_object = proved_worst_case
+    if by_object is not None:
         try:
-            return proved_at_witness(claim)
+            return by_object(claim)
         except NotProvedError as reason:
             return str(reason)
     if claim.count < 1:

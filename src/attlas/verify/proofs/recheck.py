@@ -14,13 +14,14 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import BOX, INTERVALS, PATHS, Proof
+from attlas.claims.proof import BOX, INTERVALS, PATHS, PERFORMANCE, Proof
 from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.boxes import recheck_on_box
 from attlas.verify.proofs.exact_rules import meant
 from attlas.verify.proofs.witnesses import recheck_at_witness
+from attlas.verify.proofs.worst_cases import recheck_worst_case
 from attlas.verify.registry import refuse_failing_claim
 
 DIGITS = 80
@@ -45,7 +46,8 @@ class _Meant(Precision):
 def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """Evaluate the sides of a proved claim in digits at random points of its domain.
 
-    A search on a box is run again besides.
+    A search on a box is run again besides; multipliers and runs of a worst case are checked in
+    fractions.
 
     Args:
         seed: it gives the points.
@@ -55,6 +57,8 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """
     if proof.method == INTERVALS:
         return recheck_at_witness(claim, proof)
+    if proof.method == PERFORMANCE:
+        return recheck_worst_case(claim, proof)
     if proof.method == BOX:
         return recheck_on_box(claim, proof, seed=seed)
     rng = np.random.default_rng(seed)

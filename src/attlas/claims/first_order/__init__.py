@@ -1,0 +1,1 @@
+"""Worst cases of first-order methods on classes of functions, exactly."""
