@@ -7,7 +7,12 @@ import pytest
 
 import attlas as at
 from attlas.claims.first_order.certificate import certificate, proves
+from attlas.claims.first_order.conditions import Triplet, product, unit
+from attlas.claims.first_order.enclosure import WorstCase
+from attlas.claims.first_order.function_classes import FunctionClass
+from attlas.claims.first_order.methods import Method
 from attlas.claims.first_order.problem import Problem
+from attlas.claims.first_order.semidefinite import worst_run
 from attlas.claims.first_order.worst_points import belongs, drawn_runs, measured
 from attlas.core.errors import UserError
 
@@ -44,7 +49,9 @@ KNOWN = [
 
 @pytest.mark.parametrize(("functions", "method", "measure", "start", "radius", "known"), KNOWN)
 def test_the_worst_case_is_the_known_one(functions, method, measure, start, radius, known):
-    worst = at.enclose_worst_case(functions, method, measure, start=start, radius=radius)
+    assert isinstance(functions, FunctionClass)
+    assert isinstance(method, Method)
+    worst: WorstCase = at.enclose_worst_case(functions, method, measure, start=start, radius=radius)
     assert worst.high == known
     assert 0 <= known - worst.low < 1e-6 * known
     problem = Problem(functions, method, measure, start, radius)
@@ -146,3 +153,22 @@ def test_problems_without_a_worst_case_are_refused(arguments, words):
 def test_methods_and_classes_are_refused(wrong, words):
     with pytest.raises(UserError, match=words):
         wrong()
+
+
+def test_conditions_hold_on_quadratic_functions_of_the_class_and_on_no_others():
+    """The condition of two points of c x^2 / 2 holds exactly where mu <= c <= L."""
+    for curvature in (Fraction(1, 2), Fraction(1), Fraction(3), Fraction(4), Fraction(9, 2)):
+        i, j = (Triplet(str(k), unit(k, 2), curvature * unit(k, 2), unit(k, 2)) for k in range(2))
+        condition = at.SmoothConvex(L=4, mu=1).pair(i, j)
+        x = np.array([Fraction(2), Fraction(-1)], dtype=object)
+        slack = condition.slack(product(x, x), curvature * x**2 / 2)
+        assert (slack >= 0) is bool(1 <= curvature <= 4)
+
+
+def test_the_program_of_an_equal_problem_in_other_units_is_the_same():
+    problem = Problem(at.SmoothConvex(10, 1), at.GradientDescent([0.125] * 2), "value", radius=3)
+    normalised = problem.normalised()
+    assert normalised.functions == at.SmoothConvex(1, Fraction(1, 10))
+    assert problem.unit == 90
+    in_units = worst_run(problem).value
+    assert abs(in_units - 90 * worst_run(normalised).value) < 1e-6 * in_units

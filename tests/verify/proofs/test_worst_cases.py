@@ -11,6 +11,7 @@ import attlas as at
 from attlas.claims.claim import Expectation
 from attlas.claims.proof import PERFORMANCE, Proof
 from attlas.claims.verdict import Outcome
+from attlas.claims.worst_case import RunSampler
 from attlas.core.errors import UserError
 from attlas.verify.proofs.prover import prove
 from attlas.verify.proofs.recheck import recheck
@@ -37,6 +38,7 @@ def _claim(bound, **details):
 
 def test_a_bound_that_is_the_worst_case_is_supported_and_proved():
     claim = _claim(Fraction(1, 10))
+    assert isinstance(claim.sample, RunSampler)
     report = at.check(claim)
     assert report.verdict.outcome is Outcome.SUPPORTED
     assert report.defects == ()
@@ -68,7 +70,9 @@ def test_a_bound_below_the_worst_case_is_violated_by_a_run():
     assert report.verdict.outcome is Outcome.VIOLATED
     assert report.verdict.confirmed is not None
     assert report.verdict.confirmed.violates
-    assert set(report.verdict.witness or {}) == {"start", "gradients", "values"}
+    witness = report.verdict.witness or {}
+    assert set(witness) == {"start", "gradients", "values"}
+    assert not (2**24 * np.asarray(witness["values"]) % 1).any()
     assert prove(claim) == "it is false: a run reaches 0.1"
 
 

@@ -39,8 +39,8 @@ def proves(problem: Problem, bound: Fraction, multipliers: Multipliers) -> str:
     """Check exactly that multipliers prove that the worst case is at most a bound.
 
     Args:
-        multipliers: by the names of conditions of the problem in its units; those that are left
-            out are zero.
+        multipliers: a fraction for the name of a condition of the normalised problem; those that
+            are left out are zero.
 
     Returns:
         Why they do not; empty where they do.

@@ -22,7 +22,7 @@ def exact(number: Any, name: str) -> Fraction:
 
     Args:
         number: an integer, a fraction or a float.
-        name: what it is, for the error.
+        name: the word for the number in an error.
 
     Raises:
         UserError: if the number is not finite, or a float that nobody wrote as it is.
@@ -69,7 +69,7 @@ class Condition:
     r"""The condition $\langle A, G \rangle + a^\top F + \tau t \le r$ on a run.
 
     Attributes:
-        name: which condition it is, unique in a problem.
+        name: text that is unique in a problem.
         quadratic: symmetric matrix A of fractions.
         linear: row a of fractions.
         bound: the fraction r.
@@ -100,7 +100,7 @@ def product(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def unit(place: int, size: int) -> np.ndarray:
-    """A row of fractions with a one at a place; zeros where the place is negative.
+    """A row of fractions, a vector with a one at a place; zeros where the place is negative.
 
     Examples:
         >>> unit(1, 2).tolist()

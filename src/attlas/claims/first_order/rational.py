@@ -33,7 +33,7 @@ def is_semidefinite(matrix: np.ndarray) -> bool:
 
 
 def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """A solution of a linear system of fractions with independent columns.
+    """A solution of a linear system of fractions, a matrix with independent columns.
 
     Returns:
         The solution, or None if there is none or the columns depend on each other.
@@ -58,7 +58,7 @@ def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def rounded(numbers: Sequence[float] | np.ndarray, denominator: int) -> np.ndarray:
-    """Floats as the nearest fractions with a denominator.
+    """A vector of floats as the nearest fractions with a denominator.
 
     Examples:
         >>> rounded([0.3], 8).tolist()
@@ -91,7 +91,7 @@ def _simplest(low: Fraction, high: Fraction) -> Fraction:
 
 
 def independent_columns(matrix: np.ndarray) -> np.ndarray:
-    """Places of independent columns of floats that span all, large ones first.
+    """Places of independent columns that span all of a matrix of floats, large ones first.
 
     Examples:
         >>> independent_columns(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]])).tolist()
@@ -108,8 +108,8 @@ def short_kernel(basis: np.ndarray, error: float) -> np.ndarray:
     """The span of a few columns of floats as columns of the shortest fractions within an error.
 
     Args:
-        basis: the columns.
-        error: of an entry, beside ones in as many rows as there are columns.
+        basis: independent columns, shape (n, k).
+        error: largest error of an entry, where k rows are those of an identity.
 
     Examples:
         >>> short_kernel(np.array([[3.0], [-1.000000001]]), 1e-6).ravel().tolist()

@@ -41,6 +41,15 @@ def free_columns(conditions: Sequence[Condition]) -> list[int]:
     """Columns of the Gram matrix whose squares no condition bounds.
 
     There the diagonal of the weighted sum vanishes, so that the whole row must.
+
+    Examples:
+        >>> from attlas.claims.first_order.function_classes import SmoothConvex
+        >>> from attlas.claims.first_order.methods import GradientDescent
+        >>> for start in ("distance", "value"):  # points may lie anywhere at equal values
+        ...     problem = Problem(SmoothConvex(L=1), GradientDescent([1]), "gradient", start)
+        ...     print(free_columns(problem.conditions()))
+        []
+        [0]
     """
     squares = np.array([np.diag(c.quadratic) != 0 for c in conditions]).any(axis=0)
     return np.flatnonzero(~squares).tolist()
@@ -49,7 +58,16 @@ def free_columns(conditions: Sequence[Condition]) -> list[int]:
 def equalities(
     conditions: Sequence[Condition], free: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The linear system of the multipliers, exactly: matrix and right side."""
+    """The linear system of the multipliers, exactly: matrix and right side.
+
+    Examples:
+        >>> from attlas.claims.first_order.function_classes import SmoothConvex
+        >>> from attlas.claims.first_order.methods import GradientDescent
+        >>> problem = Problem(SmoothConvex(L=1), GradientDescent([1]), "value")
+        >>> matrix, right = equalities(problem.conditions(), [])
+        >>> matrix.shape, right.tolist()
+        ((3, 8), [1, 0, 0])
+    """
     order = len(conditions[0].quadratic)
     rows = [[int(c.of_measure) for c in conditions]]
     rows += np.array([c.linear for c in conditions], dtype=object).T.tolist()
@@ -104,10 +122,18 @@ def deepest(problem: Problem, bound: float) -> tuple[np.ndarray, float]:
     """Multipliers that prove a bound above the worst case, with the largest least eigenvalue.
 
     Args:
-        bound: what they prove.
+        problem: a normalised one.
+        bound: the number that they prove.
 
     Returns:
-        The multipliers and the eigenvalue, at most one.
+        The multipliers, a vector in the order of the conditions, and the eigenvalue, at most one.
+
+    Examples:
+        >>> from attlas.claims.first_order.function_classes import SmoothConvex
+        >>> from attlas.claims.first_order.methods import GradientDescent
+        >>> problem = Problem(SmoothConvex(L=1), GradientDescent([1]), "value")
+        >>> [round(deepest(problem, bound)[1], 2) for bound in (1 / 6, 1.0, 10.0)]
+        [0.0, 0.5, 1.0]
     """
     conditions = problem.conditions()
     free = free_columns(conditions)

@@ -18,6 +18,7 @@ from attlas.core.errors import UserError
 
 _BITS = 44
 """Bits after the point of rounded entries, beside the largest."""
+_FEW_BITS = (4, 6, 8, 10, 12, 16, 24)
 _SHARES = tuple(2.0**-k for k in range(28, 1, -2))
 """Shares of the quadratic run in a mixture."""
 _CURVATURES = (0.02, 0.3, 0.9)
@@ -82,7 +83,7 @@ def quadratic_run(problem: Problem, shares: tuple[float, ...]) -> Run:
 
     Args:
         problem: a normalised one.
-        shares: where each curvature lies between the least and the largest that is allowed.
+        shares: places of the curvatures between the least, 0, and the largest, 1.
 
     Examples:
         >>> from attlas.claims.first_order.function_classes import SmoothConvex
@@ -124,12 +125,13 @@ def _points(problem: Problem, curvatures: np.ndarray) -> np.ndarray:
     return np.array(points)
 
 
-def mixture(problem: Problem, second: Run, share: float) -> Run:
+def mixture(problem: Problem, second: Run, share: float, bits: int = _BITS) -> Run:
     """The worst run and a share of another one, turned to few coordinates, in units of the problem.
 
     Args:
         second: a run of the normalised problem.
-        share: how much of it.
+        share: weight of that run, from 0 to 1.
+        bits: length of an entry beside the largest of its vector.
 
     Examples:
         >>> from attlas.claims.first_order.function_classes import SmoothConvex
@@ -147,18 +149,17 @@ def mixture(problem: Problem, second: Run, share: float) -> Run:
     triangle = np.linalg.qr(root.T)[1].T
     signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
     square, slope = problem.units
-    sizes = np.sqrt(float(square)) * np.array([1.0, *[float(slope)] * problem.count])
-    vectors = np.vstack(
-        [_short(row * size) for row, size in zip(triangle * signs, sizes, strict=True)]
-    )
-    return Run(vectors, _short(float(square * slope) * values))
+    units = np.sqrt(float(square)) * np.array([1.0, *[float(slope)] * problem.count])
+    rows = zip(triangle * signs, units, strict=True)
+    vectors = np.vstack([_short(row * unit, bits) for row, unit in rows])
+    return Run(vectors, _short(float(square * slope) * values, bits))
 
 
-def _short(array: np.ndarray) -> np.ndarray:
+def _short(array: np.ndarray, bits: int) -> np.ndarray:
     """Entries with at most so many bits beside the largest one."""
     largest = np.abs(array).max()
-    unit = 2.0 ** (np.ceil(np.log2(largest)) - _BITS) if largest else 1.0
-    return np.round(array / unit) * unit
+    unit = 2.0 ** (np.ceil(np.log2(largest)) - bits) if largest else 1.0
+    return np.round(array / unit) * unit + 0.0  # no zero has a sign
 
 
 @cache
@@ -187,8 +188,41 @@ def _mixtures(problem: Problem) -> Iterator[Run]:
     raise UserError(f"no run near the worst case of {problem.words()} meets all conditions exactly")
 
 
-def drawn_runs(problem: Problem, rng: np.random.Generator, count: int) -> Iterator[Run]:
+def short_run(problem: Problem, bound: Fraction) -> Run | None:
+    """A run of short numbers that exceeds a bound at least half as far as the worst one.
+
+    Returns:
+        The run, or None if the worst one keeps to the bound.
+
+    Examples:
+        >>> from attlas.claims.first_order.function_classes import SmoothConvex
+        >>> from attlas.claims.first_order.methods import GradientDescent
+        >>> problem = Problem(SmoothConvex(L=1), GradientDescent([1]), "value")
+        >>> run = short_run(problem, Fraction(1, 8))
+        >>> (2**12 * run.values % 1).tolist(), belongs(problem, run), measured(problem, run) > 1 / 8
+        ([0.0, 0.0], True, True)
+    """
+    worst = worst_points(problem)
+    reached = measured(problem, worst)
+    if reached <= bound:
+        return None
+    room, enough = quadratic_run(problem.normalised(), _CURVATURES), (bound + reached) / 2
+    for bits in _FEW_BITS:
+        for share in _SHARES[::-1]:
+            run = mixture(problem, room, share, bits)
+            if measured(problem, run) >= enough and belongs(problem, run):
+                return run
+    return worst
+
+
+def drawn_runs(
+    problem: Problem, rng: np.random.Generator, count: int, bound: Fraction | None = None
+) -> Iterator[Run]:
     """The worst run first, then mixtures of it with runs on random quadratic functions.
+
+    Args:
+        bound: if the worst run exceeds it, a short run that does so too comes first, and only
+            quadratic functions follow.
 
     Examples:
         >>> from attlas.claims.first_order.function_classes import SmoothConvex
@@ -198,7 +232,9 @@ def drawn_runs(problem: Problem, rng: np.random.Generator, count: int) -> Iterat
         >>> len(runs), all(belongs(problem, run) for run in runs)
         (3, True)
     """
-    yield worst_points(problem)
+    short = None if bound is None else short_run(problem, bound)
+    yield worst_points(problem) if short is None else short
     for _ in range(count - 1):
         second = quadratic_run(problem.normalised(), tuple(rng.uniform(0.02, 0.98, size=3)))
-        yield mixture(problem, second, 10 ** rng.uniform(-4, 0))
+        share = 10 ** rng.uniform(-4, 0)
+        yield mixture(problem, second, share if short is None else 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from attlas.claims.claim import Claim
 from attlas.claims.first_order.certificate import certificate, proves
 from attlas.claims.first_order.problem import StatedBound
-from attlas.claims.first_order.worst_points import Run, belongs, measured, worst_points
+from attlas.claims.first_order.worst_points import Run, belongs, measured, short_run, worst_points
 from attlas.claims.proof import PERFORMANCE, Proof
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
@@ -55,9 +55,10 @@ def proved_worst_case(claim: Claim) -> Proof:
         raise NotProvedError(str(error)) from error
     reached, bound = measured(stated.problem, run), stated.value()
     if claim.expect.outcome is Outcome.VIOLATED:
-        if reached <= bound:
+        short = short_run(stated.problem, bound)
+        if short is None:
             raise NotProvedError(f"no run exceeds the bound: the worst reaches {_digits(reached)}")
-        return _failing(claim, stated, run, reached)
+        return _failing(claim, stated, short)
     if reached > bound:
         raise NotProvedError(f"it is false: a run reaches {_digits(reached)}")
     for control in claim.controls:
@@ -73,7 +74,8 @@ def proved_worst_case(claim: Claim) -> Proof:
     return _proof(claim, domain, {"bound": str(bound), "multipliers": written})
 
 
-def _failing(claim: Claim, stated: StatedBound, run: Run, reached: Fraction) -> Proof:
+def _failing(claim: Claim, stated: StatedBound, run: Run) -> Proof:
+    reached = measured(stated.problem, run)
     domain = f"to fail for {stated.problem.words()}, where a run reaches {_digits(reached)}"
     arrays = {"vectors": run.vectors.tolist(), "values": run.values.tolist()}
     return _proof(claim, domain, {"bound": str(stated.value()), **arrays})
