@@ -24,7 +24,6 @@ from attlas.core.names import call_by_name, parameters
 
 if TYPE_CHECKING:  # most claims declare none
     from attlas.claims.domains.domain import Domain
-    from attlas.claims.first_order.problem import StatedBound
 
 
 class Source(StrEnum):
@@ -181,8 +180,7 @@ class Claim:
         level: level of a probability.
         parameters: domains of what a probability is stated for all of; a search looks for the
             worst.
-        worst_case: bound on the worst case of a method over a class of functions, which a
-            semidefinite program decides.
+        worst_case: `StatedBound` on a method over a class of functions, which is proved exactly.
         backend: "jax", which traces and compiles the function for a whole batch, or "numpy", which
             calls it once for each instance.
         range: range of left - right, for an expectation.
@@ -228,7 +226,7 @@ class Claim:
     range: Any = None
     deviation: Any = None
     variance: Any = None
-    worst_case: "StatedBound | None" = None
+    worst_case: Any = None
     backend: str = "jax"
     place: tuple[str, int] = ("", 0)
     home: str = field(default="", compare=False)

@@ -46,7 +46,7 @@ def proved_worst_case(claim: Claim) -> Proof:
         >>> print(proved_worst_case(one_step).sentence())
         proved by performance estimation for gradient descent with steps 1 on all 1-smooth ...
     """
-    stated = claim.worst_case
+    stated: StatedBound | None = claim.worst_case
     if stated is None:
         raise NotProvedError("it states no bound on a worst case")
     try:
@@ -100,7 +100,8 @@ def recheck_worst_case(claim: Claim, proof: Proof) -> str:
     Returns:
         Why the proof is not confirmed; empty where it is.
     """
-    stated, document = claim.worst_case, proof.certificate
+    stated: StatedBound | None = claim.worst_case
+    document = proof.certificate
     if stated is None:
         return "the claim states no bound on a worst case now"
     bound = stated.value()
