@@ -46,6 +46,8 @@ collect_ignore = [str(p) for p in PROJECTS if not (p / "__init__.py").exists()]
 # Before JAX starts. Tests compile many small programs and run each for microseconds, so the
 # cheap compiler settings shorten them; they are inherited by the processes tests start.
 os.environ.setdefault("XLA_FLAGS", cheap_flags())
+# No compiled program says from which lines it comes: a tenth of lowering many small ones.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -65,7 +65,7 @@ def test_the_product_of_the_factors_is_added(tmp_path, settings, scale):
 
 def test_an_audit_says_that_the_adapter_was_merged(tmp_path):
     adapter, *_ = folders(tmp_path)
-    found = audit(load_model(adapter))
+    found = audit(load_model(adapter), level="weights")
     assert any(note.startswith("LoRA: ") and "was merged with" in note for note in found.notes)
 
 

@@ -57,7 +57,7 @@ def test_both_backends_give_the_same_report():
 @pytest.mark.parametrize("method", ["moves", "covariance", "extremes", "auto"])
 def test_methods_without_gradients_find_a_false_claim_and_digits_confirm_it(method):
     claim = in_both(np, too_strong, search_over=("x", "y"))
-    report = challenge(claim, method=method, evaluations=20_000)
+    report = challenge(claim, method=method, evaluations=6400)
     assert report.violated
     assert report.verdict.confirmed.violates
     assert report.verdict.confirmed.digits >= 50

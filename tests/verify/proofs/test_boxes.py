@@ -1,6 +1,7 @@
 """Branch and bound proves true inequalities on a box, and no false one."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -47,10 +48,16 @@ TRUE = [
 ]
 
 
+@cache
+def proof_of(function, sample):
+    """The proof of an inequality, searched for once."""
+    return proved_on_box(stated(function, sample))
+
+
 @pytest.mark.parametrize(("function", "sample"), TRUE)
 def test_true_inequalities_are_proved_where_they_are_attained_too(function, sample):
     claim = stated(function, sample)
-    proof = proved_on_box(claim)
+    proof = proof_of(function, sample)
     assert proof.method == BOX
     assert "branch and bound for all" in proof.sentence()
     assert recheck_on_box(claim, proof, seed=3) == ""
@@ -132,8 +139,8 @@ def test_arrays_that_depend_on_others_are_named():
 
 
 def test_a_proof_of_another_statement_is_not_confirmed():
-    claim = stated(exponential, drawn(-1, 1))
-    proof = proved_on_box(claim)
+    function, sample = TRUE[0]
+    claim, proof = stated(function, sample), proof_of(function, sample)
     changed = replace(claim, function=lambda x: exponential(x, factor=0.9))
     assert "left exceeds right" in recheck_on_box(changed, proof)
 
