@@ -58,6 +58,7 @@ WITHOUT_EXAMPLE = {
     "src/attlas/data/portuguese_english.py:load_portuguese_english": "likewise",
     "src/attlas/data/stories.py:load_stories": "likewise",
     "src/attlas/data/sources.py:fetch": "downloads a data set",
+    "src/attlas/certificates/parquet_file.py:parquet_columns": "reads by an extra; see its test",
     "src/attlas/training/programs.py:train_in_pieces": "compiles four programs; see its test",
 }
 """Functions of mathematics whose example would need a file, the network or seconds, and why."""

@@ -39,6 +39,7 @@ def step(low, high, momentum=0.9):
     mean = (low + high) / 2
     found = {"sharpness": mean, "sharpness_low": low, "sharpness_high": high}
     threshold = 2 * (1 + momentum)
+    found["sharpness_sequences"] = 4
     return rate | found | {"step_times_sharpness": mean / 2, "threshold": threshold}
 
 

@@ -1,7 +1,9 @@
 """What the monitor sees is what the model does; its lines; the Trainer."""
 
+import gc
 import json
 import math
+import weakref
 
 import pytest
 
@@ -53,7 +55,7 @@ def test_attention_of_transformers_is_that_of_its_eager_code(name):
     rows = batch()["attention_mask"].bool()
     with torch.no_grad():
         expected = model(**batch(), output_attentions=True)
-        with captured_attention(model) as seen:
+        with captured_attention(model, lambda layer: layer) as seen:
             found = model(**batch())[0]
     assert model.config._attn_implementation == "eager"
     assert len(seen) == len(expected.attentions) == 2
@@ -74,7 +76,7 @@ def test_attention_of_torch_is_what_it_returns(batch_first):
     padding[0, 3:] = True
     causal = torch.ones(5, 5, dtype=torch.bool).triu(1)
     given = x if batch_first else x.transpose(0, 1)
-    with torch.no_grad(), captured_attention(layer) as seen:
+    with torch.no_grad(), captured_attention(layer, lambda layer: layer) as seen:
         _, weights = layer(
             *(given, given, given), key_padding_mask=padding, attn_mask=causal,
             average_attn_weights=False,
@@ -87,7 +89,7 @@ def test_an_encoder_in_evaluation_mode_does_not_hide_its_attention():
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
     fast = torch.backends.mha.get_fastpath_enabled()
-    with torch.no_grad(), captured_attention(model) as seen:
+    with torch.no_grad(), captured_attention(model, lambda layer: layer) as seen:
         model(torch.randn(2, 4, 8))
     assert [each.name for each in seen] == ["layers.0.self_attn", "layers.1.self_attn"]
     assert torch.backends.mha.get_fastpath_enabled() == fast
@@ -238,3 +240,63 @@ def test_what_cannot_be_monitored_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         Monitor(torch.nn.Linear(2, 2), None, tmp_path / "file" / "a.monitor.jsonl")
+
+
+def with_sinks():
+    torch.manual_seed(0)
+    config = transformers.GptOssConfig(
+        **{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=1, head_dim=8,
+        num_local_experts=2, num_experts_per_tok=1, sliding_window=4,
+    )  # fmt: skip
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("sinks"):
+                parameter.copy_(torch.randn_like(parameter))
+    return model
+
+
+def test_learned_sinks_take_their_share_of_the_weight(tmp_path):
+    """As eager gpt-oss computes it: weights of keys add up to less than one."""
+    model = with_sinks()
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        expected = model(**batch(), output_attentions=True)
+        with captured_attention(model, lambda layer: layer) as seen:
+            found = model(**batch())
+    rows = batch()["attention_mask"].bool()
+    assert torch.allclose(found.logits[rows], expected.logits[rows], rtol=1e-4, atol=1e-5)
+    line = Monitor(model, batch(), tmp_path / "a.monitor.jsonl").measure(0)
+    for layer, weights in enumerate(expected.attentions):
+        first = weights[..., 0].transpose(1, 2)[rows].mean(0)
+        assert torch.allclose(torch.tensor(line["sink"][layer]), first, atol=1e-5)
+        nothing = 1 - weights.sum(-1)
+        assert (nothing.transpose(1, 2)[rows] > 1e-3).all()
+        each = -(weights * weights.clamp(min=1e-30).log()).sum(-1) - nothing * nothing.log()
+        entropy = each.transpose(1, 2)[rows].mean(0)
+        assert torch.allclose(torch.tensor(line["entropy"][layer]), entropy, atol=1e-5)
+    without = head_statistics(
+        seen[0].logits, seen[0].allowed, rows, seen[0].size
+    )  # the control: without them the weight is larger
+    assert (without["sink"] > torch.tensor(line["sink"][0]) + 1e-4).all()
+
+
+def test_maps_are_reduced_layer_by_layer(tmp_path, monkeypatch):
+    """At most the maps of one layer live when the next one begins."""
+    living, most = weakref.WeakSet(), []
+
+    class Counted(Monitor):
+        def _reduced(self, layer):
+            gc.collect()
+            most.append(len(living))
+            living.add(layer.logits)
+            return super()._reduced(layer)
+
+    model = with_sinks()
+    Counted(model, batch(), tmp_path / "a.monitor.jsonl").measure(0)
+    assert len(most) == 3
+    assert max(most) <= 1
+    living.clear()
+    with torch.no_grad(), captured_attention(model, lambda layer: layer) as seen:
+        model(**batch())
+    assert len(seen) == 3  # the control: whoever holds the layers has the maps of all

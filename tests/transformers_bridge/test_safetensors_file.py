@@ -92,7 +92,7 @@ HOSTILE = {
     "metadata that are not texts": lambda p: stored(p, {"__metadata__": {"a": 1}}),
     "tensor 'a' no dtype, shape": lambda p: stored(p, {"a": {"dtype": "F32"}}),
     "tensor 'b' no dtype, shape": lambda p: stored(p, {"b": 3}),
-    "stores tensor 'a' as F8_E4M3": lambda p: stored(p, {"a": entry(0, 8, [8], "F8_E4M3")}),
+    "stores tensor 'a' as F8_E5M2": lambda p: stored(p, {"a": entry(0, 8, [8], "F8_E5M2")}),
     "stores tensor 'a' as 7": lambda p: stored(p, {"a": entry(0, 8, [8], 7)}),
     "shape that is not a list of sizes": lambda p: stored(p, {"a": entry(0, 8, [-2])}),
     "a shape that is not a list of": lambda p: stored(p, {"a": entry(0, 8, [2.0])}),

@@ -11,20 +11,23 @@ from threadpoolctl import threadpool_limits
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
-from attlas.audit.decisions import BUDGET, decisions_of
+from attlas.audit.decision import Decision
+from attlas.audit.decisions import BUDGET, MOST, decisions_of
 from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.head_trial import HeadTrial
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
+from attlas.audit.deep_level.step_decision import step_decision
 from attlas.audit.deep_level.tangent_drift import require_comparable, tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
+from attlas.audit.halves import halves
 from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.notes import notes_of
 from attlas.audit.opened_model import opened
-from attlas.audit.sequence_loss import JudgedBatch, judged_batch
+from attlas.audit.sequence_loss import JudgedBatch, judged_batch, sequences_of
 from attlas.audit.weights_level.weights_level import Cache, no_cache, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
@@ -130,8 +133,7 @@ def audit(
     answers = _answers(read, labels, documents)
     loaded = _opened(model, capture, settings, is_answered=answers is not None)
     if not isinstance(loaded, TrainedTransformer):
-        if against is not None:
-            raise UserError("a captured model is compared with no checkpoint: leave `against` out")
+        _require_captured(against, settings)
         from attlas.audit.captured.captured_audit import Examples, audit_captured
 
         examples = Examples(_arrays(read), _arrays(documents), answers)
@@ -226,12 +228,15 @@ def _audited(
         )
         heads, depths = xr.merge([heads, data.heads]), data.depths
         protocol, facts = data.protocol, facts | data.sinks
-    decisions = ()
+    decisions: tuple[Decision, ...] = ()
     if level == "deep" and batch is not None:
         trial = HeadTrial(read_once(model), batch)
         decisions = decisions_of(trial, options.budget, progress)
         deep, numbers = _deep(model, batch, before, options, progress)
         heads, facts = xr.merge([heads, deep]), facts | numbers
+        if options.learning_rate is not None:
+            step, numbers = _stepped(read_once(model), batch, options)
+            decisions, facts = (*step, *decisions)[:MOST], facts | numbers
         if before is not None:
             heads = heads.assign(_earlier(before, context, progress))
     return ModelAudit(
@@ -262,6 +267,17 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"{name} = {value}: give at least 1")
+
+
+def _require_captured(against: Any, options: AuditOptions) -> None:
+    """Refuse what an audit of a captured model would ignore."""
+    if against is not None:
+        raise UserError("a captured model is compared with no checkpoint: leave `against` out")
+    if options.learning_rate is not None:
+        raise UserError(
+            "the sharpness needs a model that attlas reads itself, judged by its own loss: "
+            "leave the learning rate out"
+        )
 
 
 def certificate_context(model: TrainedTransformer, options: AuditOptions | None = None) -> int:
@@ -295,14 +311,25 @@ def _deep(
         progress=lambda part, done, all_: progress(f"deep, {part}", done, all_),
     )
     facts = dict(numbers)
-    if options.learning_rate is not None:
-        step = {name: getattr(options, name) for name in ("learning_rate", "optimizer", "momentum")}
-        sharpness = model_sharpness(model, batch, **step)
-        facts |= step | sharpness._asdict() | {"threshold_formula": THRESHOLD}
     if before is not None:
         drift = tangent_drift(before, model, batch)
         facts |= {**drift._asdict(), "explained": drift.explained, "lazy": drift.lazy}
     return deep, facts
+
+
+def _stepped(
+    model: TrainedTransformer, batch: JudgedBatch, options: AuditOptions
+) -> tuple[tuple[Decision, ...], dict[str, int | float | str]]:
+    """What to do about the learning rate, if anything, and the facts that it rests on."""
+    step = {name: getattr(options, name) for name in ("learning_rate", "optimizer", "momentum")}
+    descending, _ = halves(len(batch.tokens))
+    sharpness = model_sharpness(model, sequences_of(batch, descending), **step)
+    decision = step_decision(
+        model, batch, sharpness, step["learning_rate"], options.momentum, options.budget
+    )
+    facts = step | sharpness._asdict() | {"threshold_formula": THRESHOLD}
+    facts["sharpness_sequences"] = len(descending)
+    return (() if decision is None else (decision,)), facts
 
 
 def _earlier(

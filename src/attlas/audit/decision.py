@@ -29,8 +29,8 @@ class Decision:
     """An action that was tried on the user's text.
 
     Attributes:
-        kind: "heads" that are removed together, "rounding" of layers, "sinks", "precision" of
-            logits, or "copies" of heads.
+        kind: "step" of gradient descent, "heads" that are removed together, "rounding" of layers,
+            "sinks", "precision" of logits, or "copies" of heads.
         what: what was seen, prose.
         meaning: what it means, prose.
         action: what to do, prose.

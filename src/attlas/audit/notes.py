@@ -142,8 +142,10 @@ def _stepped(facts: Facts) -> str:
     elif rate * low > float(facts["threshold"]):
         where = "above"
     return (
-        f"Step size {_number(facts, 'learning_rate')} times sharpness "
-        f"{_number(facts, 'sharpness')} is {_number(facts, 'step_times_sharpness')} "
+        f"Step size {_number(facts, 'learning_rate')} times the sharpness "
+        f"{_number(facts, 'sharpness')} of {facts['sharpness_sequences']} sequences, in all "
+        "weights (biases that are 0 throughout count as absent), is "
+        f"{_number(facts, 'step_times_sharpness')} "
         f"[{plain_number(rate * low)}, {plain_number(rate * high)}], {where} {about}."
     )
 

@@ -174,7 +174,9 @@ def sequence_losses(
         logits = read_out(readout, rows)
         if reference is None:
             return token_loss(logits, tokens, where)
-        logs, before = (_logarithms(scores) for scores in (logits, read_out(readout, reference)))
+        # The unchanged model's logits stay where they are, also when the readout moves.
+        fixed = read_out(jax.lax.stop_gradient(readout), reference)
+        logs, before = (_logarithms(scores) for scores in (logits, fixed))
         divergence = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
         return divergence if readout.first_only else _mean(divergence, where)
 

@@ -80,6 +80,8 @@ def losses_of(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, s
         answers = [_texts(table, name, place) for name in (label, prediction)]
         if len(answers[0]) != len(answers[1]):
             raise UserError(f"{place} has columns of several lengths: give each row every column")
+        if None in (labels := list(table[label])) or any(value != value for value in labels):
+            raise UserError(f"{place} has rows without a '{label}': leave them out or label them")
         wrong = np.array([a != b for a, b in zip(*answers, strict=True)], dtype=float)
         return wrong, f"error where '{prediction}' is not '{label}'"
     if "loss" in table:

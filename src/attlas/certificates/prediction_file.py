@@ -4,8 +4,6 @@ Nothing is unpickled, and what a file may cost is bounded before it is read.
 """
 
 import csv
-import importlib
-import importlib.util
 import io
 import json
 from pathlib import Path
@@ -16,6 +14,7 @@ from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.certificates.columns import EXAMPLE, Columns, Table, losses_of, texts_of
 from attlas.certificates.inspect_log import inspect_table, is_inspect_log
 from attlas.certificates.measures import measures_of
+from attlas.certificates.parquet_file import parquet_columns
 from attlas.certificates.predictions import Predictions, predictions_of
 from attlas.core.errors import UserError, refuse_misfits
 
@@ -29,7 +28,7 @@ def read_predictions(
 
     Args:
         columns: what is in which column; by default their usual names say it.
-        name: of the model; by default the file's name.
+        name: name of the model; by default the file's name.
 
     Raises:
         UserError: if the file cannot be read, or does not say what the losses are.
@@ -51,7 +50,7 @@ def table_predictions(table: Table, columns: Columns, name: str, place: str) -> 
     """The losses of one model from the columns of a table.
 
     Args:
-        name: of the model.
+        name: name of the model.
         place: the file, for messages.
 
     Raises:
@@ -112,7 +111,7 @@ def _table(content: bytes, suffix: str) -> Table:
     if suffix == ".npz":
         return archived_columns(content)
     if suffix == ".parquet":
-        return _parquet(content)
+        return parquet_columns(content)
     if suffix == ".eval":
         return inspect_table(content)
     if suffix == ".json":
@@ -179,18 +178,3 @@ def _by_column(rows: Any) -> Table:
         )
     names = [name for name in rows[0] if all(name in row for row in rows)]
     return {name: [row[name] for row in rows] for name in names}
-
-
-def _parquet(content: bytes) -> Table:
-    if importlib.util.find_spec("pyarrow") is None:
-        raise UserError("a Parquet file needs pyarrow: pip install pyarrow, or write CSV")
-    parquet = importlib.import_module("pyarrow.parquet")
-    arrow = importlib.import_module("pyarrow")
-    try:
-        file = parquet.ParquetFile(io.BytesIO(content))
-        if file.metadata.num_rows > PREDICTIONS.entries:
-            raise Damaged(f"has more than {PREDICTIONS.entries} rows")
-        flat = [f.name for f in file.schema_arrow if not arrow.types.is_nested(f.type)]
-        return file.read(columns=flat).to_pydict()
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise Damaged(f"is no Parquet file ({str(error)[:100]})") from None

@@ -7,16 +7,20 @@ from them here, for fused kernels show none.
 """
 
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from attlas.core.errors import UserError
+from attlas.torch.head_statistics import with_sinks
 
 _NAME = "attlas_monitor"
+_WRAPPED = re.compile(r"(^|(?<=\.))(_fsdp_wrapped_module|_checkpoint_wrapped_module|_orig_mod)\.")
+"""What sharding, checkpointing and compilation put into the names of modules."""
 
 
 class Seen(NamedTuple):
@@ -27,21 +31,30 @@ class Seen(NamedTuple):
         logits: (batch, heads, T, S), scaled, with additive positions, without the mask.
         allowed: (batch or 1, heads or 1, T, S), False where masked.
         size: (batch, heads, T), the norm of each query times the largest norm of a key.
+        sinks: (heads,), learned logits that stand beside the keys in every row and have no value,
+            as in gpt-oss; None where there are none.
     """
 
     name: str
     logits: Tensor
     allowed: Tensor
     size: Tensor
+    sinks: Tensor | None = None
+
+
+Reduced = TypeVar("Reduced")
 
 
 @contextmanager
-def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
-    """A list that fills with every attention layer that a model runs inside the block.
+def captured_attention(
+    model: nn.Module, reduce: Callable[[Seen], Reduced]
+) -> Iterator[list[Reduced]]:
+    """A list that fills with what is made of every attention layer that a model runs inside.
 
     Args:
         model: a torch.nn or Hugging Face model, or a module that holds one, such as that of
             DistributedDataParallel; its attention implementation is restored afterwards.
+        reduce: called with each layer as it runs; only what it returns is held afterwards.
 
     Yields:
         The list, in the order in which the layers run.
@@ -52,13 +65,17 @@ def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
     Examples:
         >>> layer = nn.MultiheadAttention(4, 2, batch_first=True)
         >>> x = torch.ones(1, 3, 4)
-        >>> with captured_attention(layer) as seen, torch.no_grad():
+        >>> with captured_attention(layer, lambda seen: seen.logits.shape) as shapes:
         ...     _ = layer(x, x, x)
-        >>> [tuple(each.logits.shape) for each in seen]
+        >>> [tuple(shape) for shape in shapes]
         [(1, 2, 3, 3)]
     """
-    seen: list[Seen] = []
-    names = {id(module): name for name, module in model.named_modules()}
+    reduced: list[Reduced] = []
+
+    def note(seen: Seen) -> None:
+        reduced.append(reduce(seen))
+
+    names = {id(module): _WRAPPED.sub("", name) for name, module in model.named_modules()}
     with ExitStack() as stack:
         layers = [m for m in model.modules() if isinstance(m, nn.MultiheadAttention)]
         if layers:
@@ -68,19 +85,19 @@ def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
             torch.backends.mha.set_fastpath_enabled(False)
         for layer in layers:
             hook = layer.register_forward_pre_hook(
-                _reader(seen, names[id(layer)]), with_kwargs=True
+                _reader(note, names[id(layer)]), with_kwargs=True
             )
             stack.callback(hook.remove)
         hosts = _hosts(model)
         for host in hosts:
-            stack.enter_context(_interface(host, seen, names))
+            stack.enter_context(_interface(host, note, names))
         if not hosts and not layers:
             raise UserError(
                 f"{type(model).__name__} has no attention that can be seen: give a model of "
                 "transformers or of torch.nn.MultiheadAttention, or call head_statistics with "
                 "logits of your own"
             )
-        yield seen
+        yield reduced
 
 
 def _hosts(model: nn.Module) -> list[nn.Module]:
@@ -91,7 +108,7 @@ def _hosts(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def _interface(model: Any, seen: list[Seen], names: dict[int, str]) -> Iterator[None]:
+def _interface(model: Any, note: Callable[[Seen], None], names: dict[int, str]) -> Iterator[None]:
     library = importlib.import_module("transformers")
     masks = importlib.import_module("transformers.masking_utils")
 
@@ -107,9 +124,7 @@ def _interface(model: Any, seen: list[Seen], names: dict[int, str]) -> Iterator[
         groups = query.shape[1] // key.shape[1]
         key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        unknown = [n for n in ("s_aux", "sinks") if settings.get(n) is not None]
-        if unknown:
-            raise UserError(f"attention with {unknown[0]} is not seen: it is not a plain softmax")
+        sinks = settings.get("s_aux")
         logits = scale * torch.einsum("bhtd,bhsd->bhts", query, key)
         if settings.get("softcap"):
             logits = settings["softcap"] * torch.tanh(logits / settings["softcap"])
@@ -121,9 +136,9 @@ def _interface(model: Any, seen: list[Seen], names: dict[int, str]) -> Iterator[
             allowed = added > torch.finfo(added.dtype).min / 2
             # What is added and no mask is a position.
             logits = logits + torch.where(allowed, added, 0)
-        seen.append(_seen(names.get(id(module), ""), logits, allowed, query, key, scale))
-        masked = logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
-        weights = masked.softmax(-1).to(value.dtype)
+        note(_seen(names.get(id(module), ""), logits, allowed, query, key, scale, sinks))
+        masked = with_sinks(logits.masked_fill(~allowed, torch.finfo(logits.dtype).min), sinks)
+        weights = masked.softmax(-1)[..., : key.shape[2]].to(value.dtype)
         out = torch.einsum("bhts,bhsd->bthd", weights, value).contiguous()
         return out, weights
 
@@ -143,15 +158,22 @@ def _interface(model: Any, seen: list[Seen], names: dict[int, str]) -> Iterator[
 
 
 def _seen(
-    name: str, logits: Tensor, allowed: Tensor, query: Tensor, key: Tensor, scale: float
+    name: str,
+    logits: Tensor,
+    allowed: Tensor,
+    query: Tensor,
+    key: Tensor,
+    scale: float,
+    sinks: Tensor | None = None,
 ) -> Seen:
     wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
     norms = [torch.linalg.vector_norm(x.to(wide), dim=-1) for x in (query, key)]
     size = abs(scale) * norms[0] * norms[1].amax(-1, keepdim=True)
-    return Seen(name, logits.detach().to(wide), allowed, size.detach())
+    learned = None if sinks is None else sinks.detach().to(wide)
+    return Seen(name, logits.detach().to(wide), allowed, size.detach(), learned)
 
 
-def _reader(seen: list[Seen], name: str) -> Callable[..., None]:
+def _reader(note: Callable[[Seen], None], name: str) -> Callable[..., None]:
     order = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
 
     def read(layer: nn.MultiheadAttention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -176,7 +198,7 @@ def _reader(seen: list[Seen], name: str) -> Callable[..., None]:
         scale = (d // heads) ** -0.5
         logits = scale * torch.einsum("bhtd,bhsd->bhts", queries, keys)
         logits, allowed = _with_masks(logits, arguments, heads)
-        seen.append(_seen(name, logits, allowed, queries, keys, scale))
+        note(_seen(name, logits, allowed, queries, keys, scale))
 
     return read
 

@@ -5,7 +5,11 @@ from torch import Tensor
 
 
 def head_statistics(
-    logits: Tensor, allowed: Tensor, rows: Tensor, size: Tensor | None = None
+    logits: Tensor,
+    allowed: Tensor,
+    rows: Tensor,
+    size: Tensor | None = None,
+    sinks: Tensor | None = None,
 ) -> dict[str, Tensor]:
     r"""Entropy, largest logit, sink, gap and margin of each head.
 
@@ -22,6 +26,8 @@ def head_statistics(
         rows: (batch, T), booleans; False is a row of padding, which does not count.
         size: denominator of a gap, (batch, heads, T), such as the norm of the query times the
             largest norm of a key; no margin when None.
+        sinks: learned logits that stand beside the keys in every row and have no value, (heads,):
+            what they take is missing from the weights of the keys, and part of the entropy.
 
     Returns:
         One tensor of length heads for each name; NaN where no row has what is asked.
@@ -37,9 +43,10 @@ def head_statistics(
     lowest = torch.finfo(logits.dtype).min
     masked = logits.masked_fill(~allowed, lowest)
     counted = (rows[:, None] & allowed.any(-1)).expand(logits.shape[:3])
-    logs = masked.log_softmax(-1)
-    weights = logs.exp().masked_fill(~allowed, 0)
-    entropy = -(weights * logs.masked_fill(~allowed, 0)).sum(-1)
+    logs = with_sinks(masked, sinks).log_softmax(-1)
+    present = allowed if sinks is None else torch.nn.functional.pad(allowed, (0, 1), value=True)
+    entropy = -(logs.exp() * logs).masked_fill(~present, 0).sum(-1)
+    weights = logs[..., : logits.shape[-1]].exp().masked_fill(~allowed, 0)
     several = counted & (allowed.sum(-1) > 1)
     largest = masked.amax(-1).masked_fill(~counted, lowest).amax((0, 2))
     nothing = logits.new_full((), torch.nan)
@@ -57,6 +64,19 @@ def head_statistics(
     if size is not None:
         statistics["margin"] = _median(gap / size)
     return statistics
+
+
+def with_sinks(logits: Tensor, sinks: Tensor | None) -> Tensor:
+    """The logits with a last column of learned ones, (heads,); as they are where there are none.
+
+    Examples:
+        >>> with_sinks(torch.zeros(1, 2, 1, 1), torch.tensor([1.0, 2.0])).tolist()
+        [[[[0.0, 1.0]], [[0.0, 2.0]]]]
+    """
+    if sinks is None:
+        return logits
+    column = sinks.to(logits).reshape(1, -1, 1, 1).expand(*logits.shape[:3], 1)
+    return torch.cat([logits, column], dim=-1)
 
 
 def _first_weight(weights: Tensor, seen: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from attlas._files.appended_lines import append_line
 from attlas._files.file_changes import write_file
 from attlas._files.sealed_json import sealed
 from attlas.core.errors import UserError
-from attlas.torch.attention_capture import captured_attention
+from attlas.torch.attention_capture import Seen, captured_attention
 from attlas.torch.head_statistics import head_statistics
 from attlas.torch.model_inputs import evaluation_mode, run_on
 
@@ -97,22 +97,22 @@ class Monitor:
         Raises:
             UserError: if the model ran no attention that can be seen.
         """
-        with evaluation_mode(self.model), _as_written(), captured_attention(self.model) as seen:
+        with (
+            evaluation_mode(self.model),
+            _as_written(),
+            captured_attention(self.model, self._reduced) as seen,
+        ):
             run_on(self.model, self.batch, next(self.model.parameters()).device)
         if not seen:
             raise UserError(f"{type(self.model).__name__} ran no attention that can be seen")
-        layers = []
-        for capture in seen:
-            count, _, T, _ = capture.logits.shape
-            rows = self._rows(count, T, capture.logits.device)
-            layers.append(head_statistics(capture.logits, capture.allowed, rows, capture.size))
+        layers = [statistics for *_, statistics in seen]
         sinks = torch.cat([layer["sink"] for layer in layers])
         return {
             "schema": SCHEMA,
             "step": int(step),
-            "T": seen[0].logits.shape[2],
-            "sequences": seen[0].logits.shape[0],
-            "layers": [capture.name for capture in seen],
+            "T": seen[0][2],
+            "sequences": seen[0][1],
+            "layers": [name for name, *_ in seen],
             **{name: [_numbers(layer[name]) for layer in layers] for name in layers[0]},
             "sink_threshold": self.sink,
             "sink_share": (sinks > self.sink).double().mean().item(),
@@ -133,6 +133,13 @@ class Monitor:
                 monitor(state.global_step)
 
         return MonitorCallback()
+
+    def _reduced(self, layer: Seen) -> tuple[str, int, int, dict[str, Tensor]]:
+        """Name, sequences, tokens and statistics of a layer, whose maps are not held any longer."""
+        count, _, T, _ = layer.logits.shape
+        rows = self._rows(count, T, layer.logits.device)
+        statistics = head_statistics(layer.logits, layer.allowed, rows, layer.size, layer.sinks)
+        return layer.name, count, T, statistics
 
     def _rows(self, count: int, T: int, device: torch.device) -> Tensor:
         rows = self.rows

@@ -15,6 +15,7 @@ from attlas.core.errors import UserError
 from attlas.transformers.adapter_folder import ADAPTER, ADAPTER_TENSORS, base_of, merged
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
+from attlas.transformers.quantised_tensors import dequantised
 from attlas.transformers.safetensors_file import SafetensorsFile
 from attlas.transformers.sealed_folder import CONFIG, read_sealed_folder
 from attlas.transformers.stored_names import plain_names
@@ -61,12 +62,19 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
     if place.is_dir() and _is_adapter(place):
         config, tensors, notes = _adapted(place)
     elif place.is_dir():
-        config, tensors = _sealed(place) or _folder(place)
+        sealed = _sealed(place)
+        config, tensors, notes = _folder(place) if sealed is None else (*sealed, ())
     elif place.suffix == ".safetensors":
         is_ours = is_named_by_content(place) and pair_stem(place) == "model"
-        config, tensors = (_sealed(place.parent) if is_ours else None) or (
-            _config(place.parent, place.name),
-            plain_names(tensors_of_files([SafetensorsFile(place)]), name),
+        sealed = _sealed(place.parent) if is_ours else None
+        config, tensors, notes = (
+            dequantised(
+                _config(place.parent, place.name),
+                plain_names(tensors_of_files([SafetensorsFile(place)]), name),
+                name,
+            )
+            if sealed is None
+            else (*sealed, ())
         )
     elif place.suffix == ".bin":
         config, tensors = read_llama2c_file(place)
@@ -91,10 +99,10 @@ def _adapted(folder: Path) -> tuple[dict[str, Any], dict[str, Unread], tuple[str
         pickle = folder / "adapter_model.bin"
         instead = _instead(pickle.suffix) if pickle.is_file() else ": save the adapter again"
         raise UserError(f"{name} holds {ADAPTER} and no {ADAPTER_TENSORS}{instead}")
-    config, tensors = _folder(base)
+    config, tensors, notes = _folder(base)
     adapter = tensors_of_files([SafetensorsFile(folder / ADAPTER_TENSORS)])
     note = f"LoRA: {name} was merged with {printable(str(base))}."
-    return config, merged(tensors, adapter, settings), (note,)
+    return config, merged(tensors, adapter, settings), (*notes, note)
 
 
 def _sealed(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]] | None:
@@ -115,7 +123,7 @@ def _opened(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]] | None:
     return sealed and (sealed[0], tensors_of_files([SafetensorsFile(sealed[1])]))
 
 
-def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
+def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread], tuple[str, ...]]:
     name = printable(str(folder))
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file():
@@ -131,9 +139,9 @@ def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
                 "model.safetensors.index.json: give one of the files, or add the index"
             )
         if not single:
-            return _without_safetensors(folder)
+            return (*_without_safetensors(folder), ())
         tensors = tensors_of_files(SafetensorsFile(path) for path in single)
-    return _config(folder, name), plain_names(tensors, name)
+    return dequantised(_config(folder, name), plain_names(tensors, name), name)
 
 
 def _without_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:

@@ -11,10 +11,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from attlas.audit.deep_level.head_curvature import mean_loss
+from attlas.audit.deep_level.sharpness import trained_loss
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, token_loss
 from attlas.core.errors import UserError
 from attlas.transformers.forward import read_out
 from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.trained_weights import HeldWeights, trained_weights
 from attlas.transformers.whole_model import WholeModel, whole_model
 
 LAZY = 0.1
@@ -106,18 +108,19 @@ def tangent_drift(
     if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
         raise UserError(f"{before.name} and {after.name} have other shapes: no checkpoints of one")
     data = tuple(jnp.asarray(part) for part in batch[1:])
+    trained, held = trained_weights(first, second)
     kernels = []
-    for checkpoint in (first, second):
+    for weights in trained:
         rows = np.stack(
             [
-                np.asarray(_loss_gradient(checkpoint, *(part[k] for part in data)))
+                np.asarray(_loss_gradient(weights, held, *(part[k] for part in data)))
                 for k in range(len(data[0]))
             ]
         )
         kernels.append(rows @ rows.T)
     K_0, K_1 = kernels
     sizes = np.linalg.norm(K_0), np.linalg.norm(K_1)
-    flat = [np.asarray(ravel_pytree(checkpoint)[0]) for checkpoint in (first, second)]
+    flat = [np.asarray(ravel_pytree(checkpoint)[0]) for checkpoint in trained]
     loss = eqx.filter_jit(mean_loss)
     return TangentDrift(
         float(loss(first, *data)),
@@ -130,15 +133,13 @@ def tangent_drift(
 
 
 @eqx.filter_jit
-def _loss_gradient(
-    weights: WholeModel, tokens: Array, present: Array, targets: Array, counted: Array
-) -> Float[Array, " P"]:
-    """Gradient of one sequence's loss in all weights."""
+def _loss_gradient(trained: WholeModel, held: HeldWeights, *data: Array) -> Float[Array, " P"]:
+    """Gradient of one sequence's loss in all trained weights."""
 
     def loss(tree: WholeModel) -> Array:
-        return mean_loss(tree, tokens[None], present[None], targets[None], counted[None])
+        return trained_loss(tree, held, *(part[None] for part in data))
 
-    return ravel_pytree(jax.grad(loss)(weights))[0]
+    return ravel_pytree(jax.grad(loss)(trained))[0]
 
 
 @eqx.filter_jit
