@@ -1,6 +1,7 @@
 """Looks at a limit or rate whose scales are doubled until it is decided or the time is over.
 
-A look takes all scales so far, and costs a compilation. A verdict that is reached stays, while the
+A look takes all scales so far, and costs a compilation. The first one is made in any case, further
+ones within two processor seconds. A verdict that is reached stays, while the
 controls that are still open are looked at again. The looks share the error probability: half of it
 is for the first, a quarter for the second, and so on.
 """
@@ -14,7 +15,7 @@ from attlas.claims.doubling import Doubling, doublings_needed
 from attlas.claims.verdict import CheckReport, Outcome, Verdict
 
 SECONDS = 2.0
-"""Processor seconds of all looks at effort 1."""
+"""Processor seconds of all looks but the first at effort 1, with their compilation."""
 STEP = 2
 """Doublings from one look to the next: a compilation takes as long as thousands of steps."""
 
@@ -40,18 +41,20 @@ def doubled(
     """
     least = doublings_needed(sequences, alpha / 2) + 1
     scales = replace(claim.scales, count=max(claim.scales.count, least))
-    spent, before, looks = 0.0, 0.0, 1
+    spent, cheapest, looks = 0.0, float("inf"), 1
     begun = time.process_time()
     report = look(replace(claim, scales=scales), alpha / 2)
     while any(map(_is_open, _verdicts(report))):
         cost = time.process_time() - begun
-        spent += cost
+        spent += cost if looks > 1 else 0.0
+        cheapest = min(cheapest, cost)
         # The steps of a look are four times those of the one before, its compilation is the same.
-        forecast = cost * max(1.0, cost / before if before else 1.0)
+        # Half of the first look is taken for what starts but once.
+        forecast = cost + 3 * (cost - cheapest) if looks > 1 else cost / 2
         longer = scales.longer(STEP)
         if longer is None or spent + forecast > SECONDS * max(1.0, effort):
             return _explained(report, scales, looks)
-        scales, before, looks = longer, cost, looks + 1
+        scales, looks = longer, looks + 1
         begun = time.process_time()
         latest = look(replace(claim, scales=scales), alpha / 2**looks)
         report = _settled(report, latest)
