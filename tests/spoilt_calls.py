@@ -21,7 +21,7 @@ ARGUMENTS = {
     "of models",
     "records": "records, data sets and reports of certificates, claims, experiments, projects, "
     "site, testing and verify",
-    "models": "models and their parts",
+    "models": "models and their parts, of kernels, measures, training and readers of models",
 }
 """What is spoilt in each run."""
 

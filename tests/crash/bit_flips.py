@@ -33,6 +33,8 @@ def flipped(root: Path, files: str, rng: np.random.Generator) -> Path:
 def tried(writer: Writer, room: Path, rng: np.random.Generator) -> tuple[bool, str]:
     """One flip: whether it was noticed, and what was wrong."""
     root = room / "now"
+    if writer.read(room / "before") == DAMAGED:
+        return False, "it is read as damaged before a bit is flipped"
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(room / "before", root)
     whole = writer.read(root)

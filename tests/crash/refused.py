@@ -10,7 +10,7 @@ from crash.writer import DAMAGED, Writer, one, seen, with_value
 from attlas._files.appended_lines import append_line
 from attlas._files.sealed_json import sealed
 from attlas.certificates.ledger import Ledger, read_ledger, write_ledger
-from attlas.claims.proof import Proof
+from attlas.claims.proof import INTERVALS, Proof
 from attlas.data.sources import read_verified
 from attlas.experiments.proofs import read_proofs, write_proof
 from attlas.experiments.store import Store
@@ -19,7 +19,7 @@ from attlas.projects.latex.stubs import STATEMENTS, read_statements, statements_
 from attlas.site.monitors import QUANTITIES, SCHEMA, monitor_drawings, parse_monitor
 
 CLAIM = "mine/triangle"
-DOMAIN = {"x": [2]}
+WHERE = {"signs": {}, "shapes": {"x": [2]}, "fixed": {}, "values": [], "links": {}}
 
 
 def _ledger(root: Path, value: int) -> None:
@@ -32,8 +32,8 @@ def _looks(root: Path) -> Any:
 
 
 def _proof(root: Path, value: int) -> None:
-    certificate = {"terms": value}
-    proof = Proof("expansion", "for all real x", DOMAIN, "exact arithmetic", certificate, "a" * 64)
+    certificate = {"fails": True, "margin": float(value), "witness": "b" * 64}
+    proof = Proof(INTERVALS, "to fail at its witness", WHERE, "rounding", certificate, "a" * 64)
     write_proof(Store(root), CLAIM, proof)
 
 

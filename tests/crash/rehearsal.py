@@ -147,6 +147,8 @@ def rehearse(scene: Scene, way: str) -> Iterator[tuple[int, list[str]]]:
     new, after = writer.read(undisturbed), snapshot(undisturbed)
     writer.write(undisturbed, OTHER)
     other = writer.read(undisturbed)
+    if DAMAGED in (new, other):
+        raise ValueError(f"what '{writer.name}' wrote is read as damaged")
     empty = scene.room / "nothing"
     empty.mkdir(exist_ok=True)
     # What is damaged is absent between the time when it is set aside and the end.

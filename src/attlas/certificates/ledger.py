@@ -5,9 +5,10 @@ had: n + 1 counts of errors of each earlier model, with the values of its test o
 may be changed after its errors were seen, and every certificate that was issued stays true.
 """
 
+import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def take_look(path: Path, delta: float, several: Sequence[Predictions]) -> float
     written down would not be paid for, and the same models have the same share another time.
 
     Raises:
-        UserError: as `read_ledger` and `Ledger.look` do.
+        UserError: as `read_ledger` and `Ledger.look` do; if the file cannot be written.
 
     Examples:
         >>> import tempfile
@@ -99,10 +100,22 @@ def take_look(path: Path, delta: float, several: Sequence[Predictions]) -> float
         >>> shares[0] == shares[1] < 0.5
         True
     """
-    with folder_lock(path.absolute().parent):
+    with _written(path), folder_lock(path.absolute().parent):
         ledger, share = read_ledger(path, delta, several[0].losses.size).look(several)
         write_ledger(path, ledger)
     return share
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Refuse a file that the system does not let be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"{path} cannot be written ({reason}): free space or rights there"
+        ) from error
 
 
 def read_ledger(path: Path, delta: float, examples: int) -> Ledger:
@@ -154,6 +167,9 @@ def _ledger(document: Any) -> Ledger:
 def write_ledger(path: Path, ledger: Ledger) -> None:
     """Write a ledger, completely or not at all.
 
+    Raises:
+        UserError: if it cannot be written.
+
     Examples:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -167,4 +183,5 @@ def write_ledger(path: Path, ledger: Ledger) -> None:
         "examples": ledger.examples,
         "looks": [list(look) for look in ledger.looks],
     }
-    write_file(path, [json.dumps(sealed(document), indent=1).encode()])
+    with _written(path):
+        write_file(path, [json.dumps(sealed(document), indent=1).encode()])

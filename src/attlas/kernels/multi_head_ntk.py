@@ -32,6 +32,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient
 
 
+@refuse_misfits
 def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
     r"""The gradients nabla Phi(X_i) as rows: for models whose Jacobian fits the memory.
 

@@ -127,6 +127,7 @@ def refuse_failing_claim(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+@refuse_misfits
 def failure(claim: Claim, error: Exception, count: int | None) -> str:
     """The line on a claim whose parts failed on so many instances; None stands for its own number.
 

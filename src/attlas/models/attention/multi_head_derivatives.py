@@ -27,6 +27,7 @@ class _Reading(NamedTuple):
 
 
 def _reading(model: MultiHead, X: Float[Array, "T d"]) -> _Reading:
+    model.require_tokens(*X.shape)
     queries = X[-1:] if model.decoder is Decoder.LAST else X
     logits = jnp.einsum("td,hde,se->hts", queries, model.W, X)
     U = model.U if model.decoder is Decoder.FULL else model.U[:, None]
