@@ -11,19 +11,6 @@ from types import ModuleType
 from attlas._jax.held_memory import give_back
 from attlas._jax.processes import cheap_flags, look_for_cycles_seldom
 
-ROOM = 4 * 2**30
-
-
-def folder_in_memory() -> str | None:
-    """Where Linux keeps files in memory, if there is room and what tests build there may run."""
-    folder = Path("/dev/shm")
-    if not os.access(folder, os.W_OK):
-        return None
-    system = os.statvfs(folder)
-    is_roomy = system.f_bavail * system.f_frsize > ROOM
-    return str(folder) if is_roomy and not system.f_flag & os.ST_NOEXEC else None
-
-
 look_for_cycles_seldom()
 # Where Python is told to write no bytecode, each command that a test starts would compile every
 # module of ours again: 2.5 of the 9.4 processor seconds of `attlas list`.
@@ -54,9 +41,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("ATTLAS_CACHE", str(CACHE))
-# Tests write thousands of files through fsync, which is 5 ms on a disk and nothing in memory.
-if memory_folder := folder_in_memory():
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_folder)
 # The thorough tests check all claims at a seed that nobody has tried: a new one each day.
 os.environ.setdefault("ATTLAS_TEST_SEED", str(date.today().toordinal()))
 
