@@ -108,8 +108,8 @@ def test_what_troubles_the_eye_is_seen():
     reading = "Up, left: The loss.\nMarks: Lines are medians over 8 runs; others: means over 2."
     captioned = CaptionedFigure("A title", "It falls (above).", figure, reading=reading)
     assert [fault.partition(":")[0] for fault in look_faults(captioned)] == [
-        "colours 0.030 apart (dark)",
-        "colours 0.030 apart (light)",
+        "colours 0.027 apart (dark)",
+        "colours 0.027 apart (light)",
         "two summaries in one figure",
         "words for columns in a figure of one",
         "words for rows in a figure of one",
