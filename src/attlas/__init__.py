@@ -81,7 +81,6 @@ if TYPE_CHECKING:
         Simplex,
         Sphere,
     )
-    from attlas.claims.doubling import Doubling
     from attlas.claims.first_order.enclosure import enclose_worst_case
     from attlas.claims.first_order.function_classes import Convex, LipschitzConvex, SmoothConvex
     from attlas.claims.first_order.methods import (
@@ -90,7 +89,7 @@ if TYPE_CHECKING:
         HeavyBall,
         ProximalPoint,
     )
-    from attlas.claims.sides import Sides
+    from attlas.claims.sides import Doubling, Sides
     from attlas.claims.statement import (
         computed,
         erratum,
@@ -128,7 +127,7 @@ _PLACES = {
     "Claim": "claims.claim",
     "Control": "claims.claim",
     "Sides": "claims.sides",
-    "Doubling": "claims.doubling",
+    "Doubling": "claims.sides",
     "Source": "claims.claim",
     "assume": "claims.claim",
     "Ball": "claims.domains.vectors",

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool
 
-from attlas.claims.doubling import Doubling
 from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
-from attlas.claims.sides import Rule, Sides, read_detail
+from attlas.claims.sides import Doubling, Rule, Sides, read_detail
 from attlas.claims.verdict import Outcome, Provenance, Witness
 from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.names import call_by_name, parameters

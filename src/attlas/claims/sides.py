@@ -7,6 +7,7 @@ concern it. Rounding is allowed for by gamma_t * magnitude + error, where gamma_
 of roundings and `error` the certified error of a solver. Nothing else is tolerated.
 """
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -19,6 +20,9 @@ from jaxtyping import Array
 from attlas.claims.verdict import Verdict
 from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.names import call_by_name
+
+LARGEST_SCALE = 2**53
+"""Whole numbers up to this are exact in float64."""
 
 
 class Sides(NamedTuple):
@@ -240,3 +244,71 @@ class Rule(ABC):
         """Which instances violate the statement by themselves, shape (count,); none by default."""
         del roundings
         return np.zeros(len(evidence.left), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Doubling:
+    """The scales `first`, 2 `first`, 4 `first`, ..., which a check doubles until it decides.
+
+    The function of the claim, and the sampler if it has a keyword-only parameter of that name, read
+    them as an array of NumPy: its numbers are known when the function is compiled, so that the last
+    one may be the length of a `jax.lax.scan`. The function returns one entry for each.
+
+    Attributes:
+        name: of the parameter that reads the scales.
+        first: the first scale, a positive whole number.
+        count: number of scales with which a check begins, if its error probability needs no more.
+
+    Raises:
+        UserError: if there is no positive whole scale to begin with.
+
+    Examples:
+        >>> import attlas as at
+        >>> Doubling("t", 16, count=4).values.tolist()
+        [16, 32, 64, 128]
+        >>> @at.rate(
+        ...     scales=Doubling("t", 16),
+        ...     sample=lambda rng, count: {"x": rng.uniform(1, 2, size=count)},
+        ...     controls=[at.Control("1/t^2", power=2)],
+        ... )
+        ... def harmonic(x, t, *, power=1):
+        ...     r"$$x / (t + 1) = O(1 / t)$$"
+        ...     return x / (t + 1.0), t ** -float(power)
+        >>> at.check(harmonic).verdict.outcome.value
+        'SUPPORTED'
+    """
+
+    name: str
+    first: int
+    count: int = 8
+
+    def __post_init__(self):
+        whole = all(isinstance(n, int) and n > 0 for n in (self.first, self.count))
+        if not isinstance(self.name, str) or not whole or self.values[-1] > LARGEST_SCALE:
+            raise UserError(
+                f"Doubling({self.name!r}, {self.first!r}, count={self.count!r}): give the name of "
+                "a parameter, and positive whole numbers such as Doubling('t', 16)"
+            )
+
+    @property
+    def values(self) -> np.ndarray:
+        """The scales, shape (count,)."""
+        return np.array([self.first * 2**k for k in range(self.count)])
+
+    @property
+    def named(self) -> dict[str, np.ndarray]:
+        """The scales under the name of the parameter that reads them."""
+        return {self.name: self.values}
+
+    def declare(self, function: Any) -> None:
+        """Let the signature of a function name the scales in place of its other keywords."""
+        signature = inspect.signature(function)
+        listed = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        keyword = inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY)
+        function.__signature__ = signature.replace(parameters=[*listed, keyword])
+
+    def longer(self, doublings: int) -> "Doubling | None":
+        """The same scales and so many doublings more; None beyond 2^53."""
+        if self.first << (self.count + doublings - 1) > LARGEST_SCALE:
+            return None
+        return replace(self, count=self.count + doublings)

@@ -15,7 +15,7 @@ come at least half as near to their bound. An identity must detect a relative ch
 component. Each instance of a probability or expectation is a trial, `independent` says what it
 draws anew, and the check refuses copies and near-copies; an expectation stays within what
 its range, deviation or variance allows. Limits and rates have four scales or double them until they
-are decided (`attlas.claims.doubling`), comply on every instance
+are decided (`attlas.claims.sides.Doubling`), comply on every instance
 (a statement about most data sets is a probability with its level), and no assumption is NaN where
 it refuses.
 
@@ -110,7 +110,7 @@ from attlas.claims.claim import (
     Status,
 )
 from attlas.claims.claim_maker import Decorator, Details, claim_maker
-from attlas.claims.doubling import Doubling
+from attlas.claims.sides import Doubling
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError, refuse_misfits
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Claim, Kind
-from attlas.claims.doubling import Doubling
+from attlas.claims.sides import Doubling
 from attlas.core.errors import UserError, in_short, refuse_misfits
 from attlas.core.names import call_by_name, nearest, parameters
 

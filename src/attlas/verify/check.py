@@ -16,7 +16,7 @@ from jaxtyping import Array
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim, Control, provenance_of
-from attlas.claims.doubling import Doubling
+from attlas.claims.sides import Doubling
 from attlas.claims.verdict import (
     ChallengeReport,
     CheckReport,

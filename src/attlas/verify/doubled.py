@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from attlas.claims.claim import Claim
-from attlas.claims.doubling import Doubling, doublings_needed
+from attlas.claims.kinds.extrapolation import doublings_needed
+from attlas.claims.sides import Doubling
 from attlas.claims.verdict import CheckReport, Outcome, Verdict
 
 SECONDS = 2.0

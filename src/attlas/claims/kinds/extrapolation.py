@@ -8,6 +8,13 @@ shrink as those of a power of log n do. A ratio contradicts a rate where it grow
 the scale: its log-log slopes do not fall, while those of bounded ratios, of log n and of its
 powers do. Between compliance and contradiction four scales do not suffice. A statement in which
 growth like log n is to be noticed takes log n for its scale.
+
+Where a check doubles the scales until it decides, a decision must be worth the number of tries: it
+has to persist over the more doublings, the more often and the more sequences were looked at. Where
+a ratio only fluctuates, its log-log slopes are of either sign and in any order. That m independent
+slopes of a symmetric law are all positive, and each at least 0.95 of the one before, has the
+probability of `persistence`; `doublings_needed` takes the least m at which all sequences together
+stay below the error probability of the look.
 """
 
 import numpy as np
@@ -218,3 +225,35 @@ def _fading(slope: np.ndarray) -> np.ndarray:
     first, second, third = np.moveaxis(slope, -1, 0)
     halves = (np.abs(third) <= np.abs(second) / 2) & (np.abs(second) <= np.abs(first) / 2)
     return halves & (np.sign(first) == np.sign(third))
+
+
+def persistence(slopes: int) -> float:
+    r"""The probability that so many slopes of noise are positive and none falls by more than 5 %.
+
+    $2^{-m} \prod_{k \le m} (1 + c + \dots + c^{k-1})^{-1}$ with c = 0.95, for independent slopes
+    of a symmetric exponential law; at c = 1 this is $2^{-m} / m!$, whatever the law.
+
+    Examples:
+        >>> 0.25 / 1.96 < persistence(2) < 0.25 / 1.94
+        True
+    """
+    c = 1 - FALL
+    terms = [(1 - c**k) / (1 - c) for k in range(1, slopes + 1)]
+    return 0.5**slopes / float(np.prod(terms))
+
+
+def doublings_needed(sequences: int, alpha: float) -> int:
+    """The least number of doublings over which a decision must persist, at least three.
+
+    Args:
+        sequences: number of instances, times rows of the sides.
+        alpha: error probability of the look.
+
+    Examples:
+        >>> doublings_needed(64, 5e-4), doublings_needed(64, 1e-6)
+        (7, 9)
+    """
+    slopes = 3
+    while sequences * persistence(slopes) > alpha:
+        slopes += 1
+    return slopes

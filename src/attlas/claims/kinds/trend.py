@@ -6,10 +6,10 @@ violates the claim, one that decides nothing leaves it open, and a claim is supp
 comply. Each has a resolution: the smallest plateau, or the smallest growing part, with which it
 would not have complied. What the sides may be wrong by may have either sign at each scale.
 
-Where a check doubles the scales until it decides (`attlas.claims.doubling`), an instance complies
-if its last four scales and the four before do, or if a ratio moves by at most 5 % over all scales
-over which a decision must persist. It contradicts if it does so at every four of these; a ratio has
-to be above all earlier ones, with slopes that agree to a tenth or are 1 and more.
+Where a check doubles the scales until it decides (`attlas.claims.sides.Doubling`), an instance
+complies if its last four scales and the four before do, or if a ratio moves by at most 5 % over all
+scales over which a decision must persist. It contradicts if it does so at every four of these; a
+ratio has to be above all earlier ones, with slopes that agree to a tenth or are 1 and more.
 """
 
 from abc import abstractmethod
@@ -20,11 +20,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from attlas.claims.doubling import doublings_needed
 from attlas.claims.kinds.extrapolation import (
     COARSEST,
     RISE,
     SHARE,
+    doublings_needed,
     keeps_growing,
     slopes,
     stays_away,

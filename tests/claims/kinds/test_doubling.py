@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Control, Kind
-from attlas.claims.doubling import Doubling, doublings_needed, persistence
+from attlas.claims.kinds.extrapolation import doublings_needed, persistence
 from attlas.claims.kinds.trend import Limit, Rate
-from attlas.claims.sides import Evidence
+from attlas.claims.sides import Doubling, Evidence
 from attlas.claims.statement import computed, rate
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
