@@ -27,6 +27,7 @@ def test_there_are_enough_of_each_kind_and_in_each_half():
     assert min(false.values()) >= 25
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["Hypothesis", "differential evolution", "CMA-ES", "L-BFGS-B"])
 def test_a_peer_finds_what_is_false_and_is_stopped_where_a_statement_is_true(name):
     if name == "CMA-ES":

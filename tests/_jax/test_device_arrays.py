@@ -24,6 +24,7 @@ def test_what_is_there_stays_where_it_is():
     assert on_device(there) is there
 
 
+@pytest.mark.thorough
 def test_threads_of_both_precisions_share_an_array():
     shared, narrow = np.ones((4, 4)), np.ones(1, np.float32)
 

@@ -18,6 +18,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "a
 LINES = ["a good film", "a very very bad film", "good", "bad film"]
 
 
+@pytest.mark.thorough
 def test_probabilities_are_those_of_one_forward_pass_per_line(data_dir):
     folder = data_dir / "stories260k"
     lines = [*default_text().splitlines()[:3], "", "Once upon a time"]

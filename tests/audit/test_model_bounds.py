@@ -50,6 +50,7 @@ def test_shared_numbers_are_counted_once_and_large_models_have_one_row():
     assert len(model_bounds(large, 4, 10)) == 1
 
 
+@pytest.mark.thorough
 def test_an_embedding_of_another_width_has_bounds_of_its_heads():
     model = random_transformer(0, layers=1, norm_placement="post-norm")
     draw = np.random.default_rng(0)

@@ -24,6 +24,7 @@ def test_p_values_are_those_of_permutations():
     assert abs(answer_shift(a, b) - exact) < 5 * np.sqrt(exact * (1 - exact) / 1000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("many", [40, 3000])
 def test_it_errs_at_its_level_and_sees_a_shift(many):
     rng = np.random.default_rng(1)

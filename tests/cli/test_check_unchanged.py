@@ -164,6 +164,7 @@ def test_a_module_that_no_statement_imports_makes_it_compute_each_time(project, 
     assert [computed(), computed()] == [1, 1]
 
 
+@pytest.mark.thorough
 def test_only_statistical_verdicts_depend_on_how_many_claims_there_are(project, computed):
     both = ("squares.py", "chances.py")
     assert computed(*both) == 2

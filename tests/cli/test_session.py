@@ -46,6 +46,7 @@ def test_a_cache_of_another_user_is_refused_unless_trusted(monkeypatch, tmp_path
     require_machine()
 
 
+@pytest.mark.thorough
 def test_a_damaged_program_is_compiled_again_and_replaced(monkeypatch, tmp_path):
     monkeypatch.setenv("ATTLAS_CACHE", str(tmp_path))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)

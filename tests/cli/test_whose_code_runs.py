@@ -126,6 +126,7 @@ def test_every_command_is_in_one_list():
     assert commands() == sorted([*RUNS_CODE, *SERVES, *NO_CODE])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [w for each in NO_CODE.values() for w in each], ids=" ".join)
 def test_a_command_that_does_not_compute_runs_no_code(words, marker, capsys):
     code = run(*words)

@@ -77,6 +77,7 @@ def usual_name(call: str) -> str:
     return re.sub("(at|at2|64)$", "", re.sub("64$", "", call))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not CAN_TRACE, reason="strace is not installed or not allowed")
 def test_strace_sees_no_change_that_the_library_does_not_see(library, room, tmp_path):
     trace, below = tmp_path / "trace", os.path.realpath(room)
@@ -89,6 +90,7 @@ def test_strace_sees_no_change_that_the_library_does_not_see(library, room, tmp_
     assert [list(map(usual_name, run)) for run in changing_calls(text, below)] == seen
 
 
+@pytest.mark.thorough
 def test_a_writer_that_hangs_is_named_with_its_stack(library, room, monkeypatch, capfd):
     monkeypatch.setenv("CRASH_SECONDS", "1")
     outcome = rehearsed(library, room, "old", "EIO", "control: hangs where a call fails")

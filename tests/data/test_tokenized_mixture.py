@@ -199,6 +199,7 @@ def test_samples_are_those_written_out(mixture, kind):
         assert np.array_equal(field, value)
 
 
+@pytest.mark.thorough
 def test_samples_of_jax_use_each_number_once():
     found = draw_mixture(jax.random.key(4), MIXTURE, 4, 5, "uniform")
     flat, normal = jax.random.split(jax.random.key(4))

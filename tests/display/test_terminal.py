@@ -145,6 +145,7 @@ def test_facts_stand_under_each_other(capsys, monkeypatch):
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize(
     "command",

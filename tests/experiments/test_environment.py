@@ -143,6 +143,7 @@ def test_data_and_sources_that_change_with_equal_size_and_time_are_read_again(tm
     assert len(digests) == 3
 
 
+@pytest.mark.thorough
 @needs_git
 def test_a_change_with_equal_size_and_time_makes_a_commit_modified(tmp_path):
     file = tmp_path / "claims_of_a_commit.py"

@@ -56,6 +56,7 @@ def test_a_condition_that_never_turns_is_noted():
     assert unturned(notes) == {"1: b", "2: c"}
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_an_answer_follows_its_record(experiment):

@@ -18,6 +18,7 @@ FIGURES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("name", "place"), FIGURES)
 def test_a_figure_and_its_caption_need_nothing_else(name, place):

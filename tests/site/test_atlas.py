@@ -180,6 +180,7 @@ def test_a_figure_that_fails_is_named_and_the_rest_stands(store, claims, errata,
     assert shown.table is not None
 
 
+@pytest.mark.thorough
 def test_an_empty_folder_gives_an_atlas_of_what_is_not_run(tmp_path):
     out = write_atlas(tmp_path / "nothing", tmp_path / "deep" / "atlas.html")
     page = out.read_text(encoding="utf-8")
@@ -188,6 +189,7 @@ def test_an_empty_folder_gives_an_atlas_of_what_is_not_run(tmp_path):
     assert sorted(path.name for path in out.parent.iterdir()) == ["atlas", "atlas.html"]
 
 
+@pytest.mark.thorough
 def test_an_unwritable_place_is_one_line(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match=r"cannot write .*--out") as refused:

@@ -1,6 +1,7 @@
 """The page escapes names, shows every guarantee, and the badge says the least bound."""
 
 import numpy as np
+import pytest
 
 from attlas.certificates.certify import certify
 from attlas.certificates.stream import bits_text, stream_guarantee
@@ -14,6 +15,7 @@ from attlas.site.certificate_page import (
 LOSSES = [0.0] * 390 + [1.0] * 10
 
 
+@pytest.mark.thorough
 def test_names_are_escaped_and_every_guarantee_is_a_row():
     names = ["<script>alert(1)</script>", *map(str, range(50))]
     page = render_certificate(certify(dict.fromkeys(names, LOSSES)))

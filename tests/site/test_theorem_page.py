@@ -66,6 +66,7 @@ def test_experiments_and_pages_of_theorems_exist(atlas):
             assert theorem.text is None or set(theorem.text.experiments) <= names, theorem.name
 
 
+@pytest.mark.thorough
 def test_a_page_has_provenance_statement_verdict_claims_and_the_entry_for_citing(atlas):
     pages = dict(render_pages(atlas, "atlas.html", "atlas"))
     page = pages["theorem-trauger2023sequence-4-1.html"]

@@ -63,6 +63,7 @@ def test_the_product_of_the_factors_is_added(tmp_path, settings, scale):
     assert not np.allclose(found.logits(TOKENS), plain.logits(TOKENS), rtol=0.1)
 
 
+@pytest.mark.thorough
 def test_an_audit_says_that_the_adapter_was_merged(tmp_path):
     adapter, *_ = folders(tmp_path)
     found = audit(load_model(adapter), level="weights")

@@ -22,6 +22,7 @@ def test_padding_changes_no_word(causal):
     assert np.isfinite(np.asarray(padded)).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "count"), [({"causal": False}, 1), ({}, 4), ({"window": 40}, 4)]
 )

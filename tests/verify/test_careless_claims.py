@@ -201,6 +201,7 @@ CARELESS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("claim", "words"), CARELESS, ids=[claim.name.split("/")[1] for claim, _ in CARELESS]
 )

@@ -111,6 +111,7 @@ def test_where_both_sides_vanish_the_control_gives_the_size():
     assert 0 < report.detection[0] < 1e-12
 
 
+@pytest.mark.thorough
 def test_a_sign_states_no_constant_and_has_no_level():
     @inequality(sample=numbers, controls=[Control("shifted", shift=1.5)])
     def positive(t, *, shift=0.0):

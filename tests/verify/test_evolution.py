@@ -45,6 +45,7 @@ def test_the_entropy_of_six_logits_is_not_lipschitz_with_constant_one(statement,
     assert 1 < searched.ratio < 1.0319
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_choices_and_graphs_are_moved(statement, seed):
     """Polyak's momentum on curvatures of two values, and connectivity on graphs of random edges."""

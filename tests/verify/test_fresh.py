@@ -39,11 +39,13 @@ def statement():
         )
 
 
+@pytest.mark.thorough
 def test_polyaks_momentum_fails_on_a_function_that_draws_reach(statement):
     heavy_ball = statement("false_learning", "heavy_ball")
     assert challenge(heavy_ball, method="draws", evaluations=25_600).violated
 
 
+@pytest.mark.thorough
 def test_fractions_of_a_dirichlet_law_are_moved_and_pinskers_theorem_passes(statement):
     report = check(statement("true_probability", "pinsker"), challenge_rounds=1)
     assert report.defects == ()

@@ -44,6 +44,7 @@ def too_strong(xp, x, y, factor):
     return xp.sum((x + y) ** 2), factor * 1.9 * (xp.sum(x**2) + xp.sum(y**2))
 
 
+@pytest.mark.thorough
 def test_both_backends_give_the_same_report():
     of_numpy, of_jax = (check(in_both(xp, triangle), challenge_rounds=1) for xp in (np, jnp))
     assert of_numpy.verdict.outcome is of_jax.verdict.outcome is Outcome.SUPPORTED
@@ -135,6 +136,7 @@ def test_loops_branches_and_writing_to_an_array_are_allowed():
     assert report.controls[0].verdict.outcome is Outcome.VIOLATED
 
 
+@pytest.mark.thorough
 def test_domains_and_assumptions_exclude_instances():
     @inequality(
         domains=[Ball("x", 1.0, shape="n")],

@@ -77,6 +77,7 @@ def test_a_reason_beside_something_to_move_is_refused():
                 return jnp.sum(x**2), factor * jnp.sum(x**2)
 
 
+@pytest.mark.thorough
 def test_what_project_reads_may_be_searched_over():
     @inequality(
         sample=lambda rng, count: {"x": (x := rng.normal(size=(count, 2))), "square": x**2},

@@ -92,6 +92,7 @@ def quadratic(A, v, *, factor=1.0):
     return v @ A @ v, factor * v @ v
 
 
+@pytest.mark.thorough
 def test_matrices_end_with_a_multiple_of_the_identity_and_sizes_with_the_smallest():
     small = shrunk(trace, {"A": 1.9 * np.eye(4) + 0.01})
     np.testing.assert_array_equal(small.arrays["A"], 2 * np.eye(3))

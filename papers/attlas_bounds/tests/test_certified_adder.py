@@ -30,6 +30,7 @@ def test_wrong_places_are_those_where_another_digit_is_as_large():
     assert np.asarray(wrong_places(broken, data)).all()
 
 
+@pytest.mark.thorough
 def test_wrong_places_of_a_few_sums_and_all_of_those_that_tie():
     data = draw_additions(np.random.default_rng(2), 37, digits=2)
     adder = make_adder(jax.random.key(0), 2, 3)
@@ -44,6 +45,7 @@ def test_wrong_places_of_a_few_sums_and_all_of_those_that_tie():
     assert np.asarray(wrong_places(jax.tree.map(jnp.zeros_like, adder), data)).all()
 
 
+@pytest.mark.thorough
 def test_a_certificate_with_errors_counts_a_sum_once():
     rng = np.random.default_rng(3)
     data, fresh = draw_additions(rng, 3000, digits=2), draw_additions(rng, 90, digits=2)
@@ -117,6 +119,7 @@ def test_an_adder_whose_training_diverged_has_no_certificate():
     assert np.isnan([*vars(found).values()][:-1]).all()
 
 
+@pytest.mark.thorough
 def test_bounds_are_of_all_layers_and_grow_with_the_norms():
     data = draw_additions(np.random.default_rng(0), 20, digits=2)
     one, two = (make_adder(jax.random.key(0), 2, 2, layers) for layers in (1, 2))

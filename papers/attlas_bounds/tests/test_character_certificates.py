@@ -104,6 +104,7 @@ def test_a_probability_that_underflows_is_the_smallest_normal_float():
     assert found.train == 126 / 2  # 2^-126 and 1
 
 
+@pytest.mark.thorough
 def test_the_program_of_a_training_is_that_of_its_settings(monkeypatch):
     """Start, batches, the grid, the loss and the step size; the loop is the library's."""
     asked = {}

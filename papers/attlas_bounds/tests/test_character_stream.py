@@ -54,6 +54,7 @@ def test_what_is_refused():
             load_character_stream(text, n, 10, 0)
 
 
+@pytest.mark.thorough
 def test_reviews_fill_both_streams(data_dir):
     found = load_character_stream("imdb", 2000, 1000, 0, data_dir)
     assert (len(found.train), len(found.held_out), found.source) == (2000, 1000, "IMDB reviews")

@@ -62,6 +62,7 @@ def test_random_labels_are_never_certified_below_guessing():
     assert found.certified > 0.5
 
 
+@pytest.mark.thorough
 def test_only_the_first_n_images_are_read():
     data = pairs()
     other = DigitPairs(data.X_train.at[100:].multiply(-3.0), data.y_train, data.X_test, data.y_test)

@@ -25,6 +25,7 @@ def drawn():
     return eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(3))
 
 
+@pytest.mark.thorough
 def test_margins_are_those_of_the_trained_layer():
     data = drawn()
     own = SETTINGS._replace(linear=True)

@@ -71,6 +71,7 @@ def outputs_of(models, member, data, bits):
     return np.array([float(model(data.embedding(row), cls)) for row in bits])
 
 
+@pytest.mark.thorough
 def test_ramp_risks_and_held_out_errors_by_the_plain_layer(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 8)
     models, data = layers(), drawn()
@@ -128,6 +129,7 @@ def test_each_size_reads_what_it_may_and_has_its_own_bounds(monkeypatch):
     np.testing.assert_array_equal(found.held_out_bound, [0.5] * 3)
 
 
+@pytest.mark.thorough
 def test_labels_that_are_noise_are_never_certified():
     data = drawn()
     noise = jnp.asarray(np.random.default_rng(0).integers(0, 2, 400).astype(np.int32))

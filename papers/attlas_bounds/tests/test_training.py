@@ -46,6 +46,7 @@ def one_cycle(step, steps, peak):
     return low + (high - low) * (1 - np.cos(np.pi * share)) / 2
 
 
+@pytest.mark.thorough
 def test_the_program_of_a_training_is_that_of_its_settings(monkeypatch):
     """Starts, batches, the grid and the step size of every step; the loop is the library's."""
     asked = {}
@@ -77,6 +78,7 @@ def test_the_program_of_a_training_is_that_of_its_settings(monkeypatch):
             assert float(move) == pytest.approx(-one_cycle(step, 20, 0.03), rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_the_loss_is_the_mean_cross_entropy_of_the_digits():
     sums = jax.tree.map(jnp.asarray, draw_additions(np.random.default_rng(0), 7, digits=2))
     adder, rows = make_adder(jax.random.key(0), 2, 3), jnp.array([5, 0, 2, 5])

@@ -68,6 +68,7 @@ def largest_heads(path):
     return np.array([max(length(u, w) for u, w in zip(U, W, strict=True)) for U, W in path])
 
 
+@pytest.mark.thorough
 def test_loss_slope_and_eigenvalues_of_every_record_over_their_bounds(run, problem, path):
     (found, eigenpairs), (_, _, X, y) = run, problem
     R = max(np.linalg.norm(x) for x in X.reshape(-1, 2))

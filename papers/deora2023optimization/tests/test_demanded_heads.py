@@ -62,6 +62,7 @@ def crowds(problems, found):
     ]
 
 
+@pytest.mark.thorough
 def test_the_corollary_is_evaluated_with_the_constants_of_the_start(problems, found, crowds):
     keys, heads, train, _ = problems
     copies = [

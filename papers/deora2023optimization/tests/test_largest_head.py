@@ -27,6 +27,7 @@ def float64():
         yield
 
 
+@pytest.mark.thorough
 def test_without_curvature_in_its_scores_a_head_grows_and_the_hessian_does_not():
     heads, curvature = remark_1_largest_head.function(*even_heads())
     assert heads[-1] / heads[0] == pytest.approx(GROWTH, rel=1e-9)
@@ -42,6 +43,7 @@ def test_with_the_least_curvature_in_its_scores_the_hessian_grows_with_the_head(
     assert curvature[-1] / curvature[0] == pytest.approx(GROWTH, rel=1e-2)
 
 
+@pytest.mark.thorough
 def test_the_block_of_two_tokens_is_the_third_moment_that_the_claim_states():
     batch = draw(different_heads, 3, 16)
     for X, U, W in zip(batch["X"], batch["U"], batch["W"], strict=True):

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.losses.logistic import logistic
 from attlas.models.attention.multi_head import make_multi_head
@@ -41,6 +42,7 @@ def test_each_trajectory_is_that_of_the_deleted_sample():
     np.testing.assert_allclose(found.stability, np.mean(found.distance, axis=0), rtol=1e-14)
 
 
+@pytest.mark.thorough
 def test_measures_are_those_of_trainings_one_by_one():
     rng = np.random.default_rng(0)
     copies = jnp.array([2, 1])

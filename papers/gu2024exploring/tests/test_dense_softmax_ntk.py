@@ -8,6 +8,7 @@ from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("activation", list(Activation))
 def test_the_kernel_is_the_tiled_one_and_the_gram_of_jacobians(activation):
     draw = np.random.default_rng(1)

@@ -18,6 +18,7 @@ from gu2024exploring.library.training.sign_regression import draw_network, unit_
 CHANGE_RADII = (0.05, 0.3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("activation", list(Activation))
 def test_the_start_is_the_change_in_the_given_direction_and_ascent_stays_within_the_bound(
     activation,

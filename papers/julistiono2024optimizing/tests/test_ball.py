@@ -22,6 +22,7 @@ def problem():
     return data, jnp.asarray(attention_svm(data.X, data.z, data.tokens, P).unwrap())
 
 
+@pytest.mark.thorough
 def test_reaches_the_point_that_another_solver_finds(problem):
     data, W_mm = problem
     radius = 8 * float(entrywise_norm(W_mm, P))

@@ -114,6 +114,7 @@ def test_a_value_that_is_no_number_never_wins():
     assert end.value == pytest.approx(np.sqrt(np.sin(0.4)), rel=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.4, 2.0, 3.5])
 @pytest.mark.usefixtures("no_descent")
 def test_outside_the_cone_the_heaviest_penalty_enters_the_certificate(p):

@@ -32,6 +32,7 @@ def _as_claims_run():
         yield
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("radius", [at_radius, invariance_radius])
 @pytest.mark.parametrize("decades", [0.0, 6.0])
 def test_moved_arrays_come_back_with_the_constants_of_where_they_are(radius, decades):
@@ -75,6 +76,7 @@ def test_score_gaps_span_six_decades_and_the_attention_svm_stays_solved():
     np.testing.assert_allclose(margins[~batch["beyond"]], 1, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_the_witness_of_the_short_radius_by_a_loop_over_steps():
     """Attention of two tokens is a sigmoid: descent in NumPy leaves twice the half cone."""
     with _as_claims_run():

@@ -82,6 +82,7 @@ def found():
     return trained()
 
 
+@pytest.mark.thorough
 def test_attention_on_the_decisive_row_is_that_of_its_place(found):
     # Shares of a row add up to one; float32 sums of eight numbers.
     assert np.allclose(found.by_place.sum(axis=1), 1, atol=16 * np.finfo("f4").eps)

@@ -86,6 +86,7 @@ def test_a_step_at_which_newton_s_method_fails_is_reported(p):
     assert (ahead.unsolved <= 1e-6).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.25, 2.0, 4.0])
 def test_samples_and_dimensions_that_pad_a_problem_do_not_change_the_flow(p):
     rng = np.random.default_rng(5)

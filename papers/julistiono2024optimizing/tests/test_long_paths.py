@@ -27,6 +27,7 @@ def found() -> LongPaths:
     return long_paths(problems(), jnp.full((2, 4, 4), NORM / 4), 2.0, RATE, STEPS, CLOCKS, 12)
 
 
+@pytest.mark.thorough
 def test_paths_end_where_their_clocks_say(found):
     assert np.nanmax(found.log_k[0], axis=1) == pytest.approx(np.log(STEPS))
     for norm, (_, reach) in zip(found.norm[1:], CLOCKS, strict=True):

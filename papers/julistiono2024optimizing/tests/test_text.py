@@ -106,6 +106,7 @@ def stacked(vocabulary, length):
     )(keys)
 
 
+@pytest.mark.thorough
 def test_an_encoder_of_words_is_kept_with_test_sequences_that_it_reads():
     pieces = np.array([[3, 1, 0], [2, 0, 0], [0, 0, 0]])
     part = TokenSequences(pieces, pieces > 0, np.zeros(3))

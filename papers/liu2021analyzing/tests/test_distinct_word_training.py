@@ -130,6 +130,7 @@ def _by_hand(model):
     return np.maximum(flat @ network.W1 + network.b1, 0) @ network.w2 + network.b2
 
 
+@pytest.mark.thorough
 def test_a_batch_has_the_mean_logistic_loss_and_a_number_of_right_signs():
     model, rows, table = _words(2), jnp.array([3, 0, 4]), jnp.array([0, 1, 2, 3, 4, 0])
     signs = np.where(DATA.labels > 0, 1, -1)[[3, 0, 4]]

@@ -70,6 +70,7 @@ def calls(monkeypatch):
     return recorded
 
 
+@pytest.mark.thorough
 def test_every_formula_has_the_numbers_of_its_head_and_record(heads, calls, monkeypatch):
     descent, passed = head_audit._descent, []
     monkeypatch.setattr(head_audit, "_descent", lambda head: passed.append(head) or descent(head))

@@ -46,6 +46,7 @@ def nearest(points):
     return best
 
 
+@pytest.mark.thorough
 def test_margins_kernels_and_errors_against_their_definitions():
     rng = np.random.default_rng(5)
     n, N, T, d = 3, 7, 4, 2

@@ -18,6 +18,7 @@ def made(lengths: list[tuple[int, int]], S: int, T: int) -> SentencePairs:
     return SentencePairs(source, mask, target, target_mask)
 
 
+@pytest.mark.thorough
 def test_every_piece_stands_once_beside_its_own_pair_and_the_rows_are_few():
     rng = np.random.default_rng(0)
     S, T, lengths = 12, 10, [(int(s), int(t)) for s, t in rng.integers(1, 11, (40, 2))]

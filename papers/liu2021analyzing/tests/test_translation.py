@@ -150,6 +150,7 @@ def test_neither_chunks_nor_the_way_of_compiling_matter(pairs):
     assert translation_scores(MODEL, pairs, quick_compile=True) == pytest.approx(whole, rel=1e-12)
 
 
+@pytest.mark.thorough
 def test_pairs_that_fill_up_the_last_chunk_count_nothing(data):
     model = _model(data)
     found = _evaluated(3, model, (data.train, jax.tree.map(jnp.asarray, data.validation)))
@@ -158,6 +159,7 @@ def test_pairs_that_fill_up_the_last_chunk_count_nothing(data):
     np.testing.assert_allclose(found["accuracy"], accuracy, rtol=1e-13)
 
 
+@pytest.mark.thorough
 def test_a_batch_counts_every_piece_of_its_pairs(pairs):
     """Four of the six pairs, two in one row; the last row holds the pair of number zero alone."""
     chosen = [jnp.asarray(array[[3, 1, 5, 0]]) for array in pairs]
@@ -172,6 +174,7 @@ def test_a_batch_counts_every_piece_of_its_pairs(pairs):
             np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-13)
 
 
+@pytest.mark.thorough
 def test_epochs_are_the_stated_orders_and_steps(pairs):
     """Two epochs of three batches against gradient steps on padded pairs, one by one."""
     train = SentencePairs(*(np.concatenate([array, array[:1]]) for array in pairs))

@@ -31,6 +31,7 @@ def test_samples_needed_are_where_the_bound_crosses(data):
         assert np.all(own.error.values[own.samples.values > size] < threshold)
 
 
+@pytest.mark.thorough
 def test_a_model_that_is_always_right_is_certified_where_the_bound_allows(data):
     ramp, accuracy = xr.zeros_like(data.ramp), xr.ones_like(data.accuracy)
     parts = data.complexity.isel(task=0, member=0).values, data.samples.values

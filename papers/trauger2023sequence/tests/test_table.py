@@ -60,6 +60,7 @@ def test_outputs_and_gradients_are_those_of_the_plain_model(scale):
     assert not jnp.any(fast_slope.key[1])
 
 
+@pytest.mark.thorough
 def test_scores_of_hundreds_do_not_overflow():
     model = model_of(1.0)
     sharp = MajorityAttention(

@@ -168,10 +168,12 @@ def assert_is_plain_training(found, settings, epochs):
         assert bool(state.stopped) == (rows[-1, 1] > settings.stop_accuracy - 1e-9)
 
 
+@pytest.mark.thorough
 def test_history_and_checkpoint_are_those_of_the_released_loop_on_the_plain_model(trained):
     assert_is_plain_training(trained, SETTINGS, EPOCHS)
 
 
+@pytest.mark.thorough
 def test_adam_on_the_softmax_loss_validated_every_second_epoch_is_the_plain_loop():
     found = train_majority(MODELS, DATA, KEYS, 3, ADAM, chunk=2)
     assert found.history.shape == (2, 3, 5)

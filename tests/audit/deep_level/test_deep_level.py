@@ -36,6 +36,7 @@ def test_removals_are_mean_changes_in_their_intervals(found):
     assert facts["loss_low"] <= facts["loss"] <= facts["loss_high"]
 
 
+@pytest.mark.thorough
 def test_scores_have_length_one_within_a_layer(found):
     table, facts = found
     np.testing.assert_allclose(np.linalg.norm(table.michel_score, axis=1), 1, rtol=1e-12)

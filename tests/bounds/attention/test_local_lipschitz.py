@@ -82,6 +82,7 @@ def parts(head, maps, cores, top, norm, eps):
     return np.array(found) * (1 + 32 * eps)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("maps", [True, False])
 def test_the_three_parts_are_their_definitions(maps):
     head, turns = a_head(maps)
@@ -164,6 +165,7 @@ def test_jacobian_agrees_with_finite_differences(place):
     np.testing.assert_allclose(jacobian_norm(head, x), norm, rtol=1e-7)
 
 
+@pytest.mark.thorough
 def test_certificate_is_not_passed_and_attained_by_a_sink():
     norms = np.asarray(jax.jit(jax.vmap(jacobian_norm))(HEADS, X))
     bound = np.asarray(jax.jit(jax.vmap(lambda h, x: certificate(h, x).total))(HEADS, X))

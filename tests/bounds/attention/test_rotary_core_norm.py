@@ -84,6 +84,7 @@ def test_the_last_offset_is_seen_and_none_beyond(sign, causal):
     np.testing.assert_allclose(found, np.cos(best * angle), rtol=1e-10)
 
 
+@pytest.mark.thorough
 def test_allowances_are_those_of_the_proof(monkeypatch, coarse_rounding):
     """With a coarse rounding, and factors that are far from orthonormal ones."""
     eps, additions = coarse_rounding(module, 1e-4), [(0.1, 0.03), (0.2, 0.12)]

@@ -57,6 +57,7 @@ def test_what_is_known_is_never_above_the_trivial_value():
     assert not table(certificates=[useful]).best.vacuous
 
 
+@pytest.mark.thorough
 def test_without_a_training_risk_no_gap_is_called_true():
     assert math.isnan(table(held_out=TESTED).true_gap)
     assert "training risk" not in repr(table(held_out=TESTED))

@@ -58,6 +58,7 @@ def test_masked_words_and_uneven_layers():
     assert table.best.trivial == 5.0
 
 
+@pytest.mark.thorough
 def test_the_table_says_which_function_it_is_about():
     for model, said in (("normalised", "each row projected"), ("plain", "heads of one layer")):
         table = compare_bounds(weights(), X, 10**6, 0.05, model=model)

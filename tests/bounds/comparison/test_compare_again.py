@@ -333,6 +333,7 @@ def test_the_samples_at_which_a_deep_bound_is_below_the_trivial_one_again(cases)
             assert entry.log10_samples != pytest.approx(wanted - 1, rel=0, abs=3e-12)
 
 
+@pytest.mark.thorough
 def test_gaps_the_best_and_the_vacuous_again(cases):
     for case, table in cases:
         again = case.again()

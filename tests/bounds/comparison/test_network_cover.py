@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from attlas.bounds.comparison import normalised as listed
 from attlas.bounds.comparison.compare import compare_bounds
@@ -20,6 +21,7 @@ SAMPLES, DELTA = 10**9, 0.05
 EPS = float(np.finfo(np.float64).eps)
 
 
+@pytest.mark.thorough
 def test_the_bound_of_the_guide_is_one_more_row(monkeypatch):
     """Rows that were there have the same complexities, and one more bound shares the union bound.
 

@@ -42,6 +42,7 @@ def test_the_limit_at_any_time_is_where_the_written_out_capital_reaches_its_aim(
     assert found >= wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("anytime", [False, True])
 def test_it_fails_no_more_often_than_it_says_for_every_law_on_three_losses(anytime):
     """All sequences of six losses of 0, 0.4 and 1, at laws that are hard for an upper limit."""

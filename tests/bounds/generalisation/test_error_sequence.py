@@ -40,6 +40,7 @@ def _ever_missed(limit, p, n):
     return missed
 
 
+@pytest.mark.thorough
 def test_it_ever_fails_with_the_probability_it_says_and_an_exact_limit_does_not():
     delta, n = 0.2, 50
     places = [(k, t) for t in range(1, n + 1) for k in range(t + 1)]

@@ -96,6 +96,7 @@ def test_the_start_is_drawn_from_keys_that_differ():
         assert (block.up.shape, block.down.shape) == ((12, 7), (7, 12))
 
 
+@pytest.mark.thorough
 def test_padding_is_not_seen():
     model = make_encoder(jax.random.key(1), 7, 5, **SIZES)
     mask = jnp.arange(5) < 3
@@ -122,6 +123,7 @@ def test_dropout_is_random_and_its_mean_embedding_is_unchanged():
     assert float(model(tokens, mask)) == float(model(tokens, mask))
 
 
+@pytest.mark.thorough
 def test_float32_stays_float32():
     model = make_encoder(jax.random.key(0), 7, 5, **SIZES, dtype=jnp.float32)
     assert model(jnp.arange(5), jnp.ones(5, bool)).dtype == jnp.float32

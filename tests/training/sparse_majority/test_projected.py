@@ -94,6 +94,7 @@ def onto_balls(parts, radius):
     ]
 
 
+@pytest.mark.thorough
 def test_each_matrix_is_projected_onto_its_ball():
     draw = np.random.default_rng(2)
     parts = [2 * draw.normal(size=shape) for shape in ((5,), (5, 5), (5, 3), (3, 5))]

@@ -116,6 +116,7 @@ def attention_maps(folder):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reaction", PUBLISHED)
 def test_published_confidence_of_the_mapping_head(attention_maps, reaction):
     tokens, _, maps = attention_maps[reaction]

@@ -32,6 +32,7 @@ def test_attention_and_logit_are_the_networks_own():
     np.testing.assert_allclose(model.logits(with_start), logit[None], **near)
 
 
+@pytest.mark.thorough
 def test_padding_is_not_attended_to():
     network = encoder()
     model = load_model(network)

@@ -237,6 +237,7 @@ def log_determinants(A, B, p, *, factor=1.0):
     )
 
 
+@pytest.mark.thorough
 def test_a_search_that_ends_where_floats_fail_violates_no_theorem():
     found = challenge(log_determinants, method="moves", evaluations=6400)
     assert not found.violated

@@ -75,6 +75,7 @@ MOVES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*LINEAR_ALGEBRA, *LOOPS, *FUNCTIONS, *MOVES])
 def test_a_rule_agrees_with_jax(name):
     function, x = {**LINEAR_ALGEBRA, **LOOPS, **FUNCTIONS, **MOVES}[name]

@@ -54,6 +54,7 @@ def proof_of(function, sample):
     return proved_on_box(stated(function, sample))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("function", "sample"), TRUE)
 def test_true_inequalities_are_proved_where_they_are_attained_too(function, sample):
     claim = stated(function, sample)
@@ -103,6 +104,7 @@ def test_a_stopped_gradient_is_no_derivative():
         proved_on_box(claim)
 
 
+@pytest.mark.thorough
 def test_assumptions_bound_the_box_and_are_said():
     @inequality(
         sample=drawn(-0.9, 0.99),
@@ -138,6 +140,7 @@ def test_arrays_that_depend_on_others_are_named():
         proved_on_box(stated(product, sample))
 
 
+@pytest.mark.thorough
 def test_a_proof_of_another_statement_is_not_confirmed():
     function, sample = TRUE[0]
     claim, proof = stated(function, sample), proof_of(function, sample)
@@ -145,6 +148,7 @@ def test_a_proof_of_another_statement_is_not_confirmed():
     assert "left exceeds right" in recheck_on_box(changed, proof)
 
 
+@pytest.mark.thorough
 def test_the_prover_takes_inequalities():
     claim = stated(exponential, drawn(-1, 1))
     proof = prove(claim)

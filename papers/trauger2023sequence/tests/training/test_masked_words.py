@@ -111,6 +111,7 @@ def test_inputs_are_the_normalised_normal_rows_of_the_key():
     np.testing.assert_allclose(inputs.positions, rows[7:], rtol=1e-14)
 
 
+@pytest.mark.thorough
 def test_two_steps_are_those_of_adam_with_the_decay_beside_it():
     """Gradients of the plain loss by autodiff, and Adam's formulas in NumPy."""
     inputs, decay = make_word_inputs(jax.random.key(0), 5, 3, 4, "float64"), [0.0, 0.7]
