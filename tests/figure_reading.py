@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from figure_texts import pieces, texts_of
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.container import Container
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.image_strip import NO_VALUE
@@ -165,3 +166,18 @@ def colliding_labels(figure: Figure) -> Iterator[str]:
     for (first, box), (second, beside) in combinations(labels, 2):
         if box.padded(-_PIXEL).overlaps(beside.padded(-_PIXEL)):
             yield f"labels over each other: {first} and {second}"
+    for axes in figure.axes:
+        for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
+            drawn = [tick for tick in ticks if tick.get_visible() and tick.get_text()]
+            for first, second in pairwise(drawn):
+                if tick_labels_collide(first, second):
+                    yield f"ticks over each other: {first.get_text()} and {second.get_text()}"
+
+
+def tick_labels_collide(first: Text, second: Text) -> bool:
+    """Whether two neighbouring ticks have texts over each other; tilted ones lie side by side."""
+    box, beside = (tick.get_window_extent() for tick in (first, second))
+    if angle := first.get_rotation():
+        apart = (beside.x1 - box.x1) * np.sin(np.deg2rad(angle))
+        return apart < first.get_fontsize() * first.figure.dpi / 72
+    return box.padded(-_PIXEL).overlaps(beside.padded(-_PIXEL))

@@ -9,7 +9,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src"
 SHOWN = ("__repr__", "_repr_html_")
 """Methods that look up the text or the page of an object when it is shown."""
-OF_KINDS = ("attlas.claims.kinds.", "attlas.claims.statement")
+# The kinds, and the decorators that make claims of them.
+OF_KINDS = ("attlas.claims.kinds.", "attlas.claims.statement", "attlas.claims.worst_case")
 
 
 @cache

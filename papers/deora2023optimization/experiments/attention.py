@@ -84,10 +84,10 @@ def mass(query: str, **at: int) -> panels.Formula:
 
 
 def by_sign(data: xr.Dataset) -> xr.DataArray:
-    """Attention of each head after one step, apart by the sign of that step."""
+    """Attention after one step, the mean over the heads of one sign of that step."""
     masses = data["mass"].sel(query="all", start="one step", drop=True)
     signs = xr.DataArray(list(SIGNS), {"way": list(SIGNS.values())})
-    return masses.where(data["sign"] == signs)
+    return masses.where(data["sign"] == signs).mean("head")
 
 
 def growth(data: xr.Dataset) -> dict[str, object]:
@@ -106,7 +106,7 @@ def growth(data: xr.Dataset) -> dict[str, object]:
 
 def right_and_wrong(data: xr.Dataset) -> dict[str, object]:
     """Where heads end that start on the right label, and on the wrong one."""
-    ends = by_sign(data).isel(step=-1).mean(["member", "head"])
+    ends = by_sign(data).isel(step=-1).mean("member")
     masses, pairs = [], []
     for at in ends.stack(cell=["zeta", "H"]).transpose("cell", "way"):
         right, wrong = (f"{m:.2f}" if np.isfinite(m) else "(no such head)" for m in at.values)

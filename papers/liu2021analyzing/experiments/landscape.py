@@ -51,7 +51,7 @@ from liu2021analyzing.library.models.two_layer import TwoLayer
 Sample = tuple[np.ndarray, ...]
 """Inputs, labels and which of them count; or fresh inputs with the truth."""
 TASKS = {
-    "attention": "moving attention, known",
+    "attention": "attention mask known",
     "baseline": "baseline: equal weights",
     "too narrow": "baseline, half the units",
 }
@@ -226,7 +226,7 @@ EXPERIMENT = Experiment(
                 ylabel="test error: mean square / variance of the truth",
             )
             + Lines("best", lambda data: data.n / (1 + ASIDE), band=mean_only,
-                    ink=panels.PALETTE[0], label="minimum of least risk")
+                    ink=panels.PALETTE[0], label="minimum of least training loss")
             + Reference(y=LARGE, label=f"{LARGE:g} of the variance of the truth"),
             shares, height=1.2,
         )

@@ -208,7 +208,7 @@ EXPERIMENT = Experiment(
                 xlabel="accuracy minus the baseline's, points", ylabel="model", width=1.4,
             )
             + Reference(x=0, label="no difference"),
-            differences,
+            differences, height=1.6,
         ),
         panels.Plot(
             "Reviews: accuracy and concentration of attention",

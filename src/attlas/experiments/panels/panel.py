@@ -25,6 +25,8 @@ Ends = tuple[float | int | None, float | int | None]
 
 TITLE_LINE = 36
 """Letters of a title above one pair of axes of the usual width."""
+TICK_LINE = 34
+"""Letters of ticks below one pair of axes of the usual width."""
 WIDEST = 4
 """Pairs of axes side by side."""
 _NUMBER = 6
@@ -153,6 +155,7 @@ class Panel(ABC):
         if len(ticks):
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.minorticks_off()
+        self.tilt(axes, len(self.views(view.data)[0]))
         if not {self.row, self.panel} - {""} <= set(view.labels):
             return
         if isinstance(self.title, str):
@@ -166,6 +169,20 @@ class Panel(ABC):
             columns = len(self.views(view.data)[0])
             title = in_lines(title, self.letters(axes, columns, TITLE_LINE))
             axes.set_title(title, fontsize=10, y=height)
+
+    def tilt(self, axes: "Axes", columns: int) -> None:
+        """Tilt the texts below small multiples that have no room for them side by side."""
+        from matplotlib.ticker import FixedLocator
+
+        if not isinstance(axes.xaxis.get_major_locator(), FixedLocator):
+            return
+        texts = [text.get_text() for text in axes.get_xticklabels()]
+        widths = [max(map(len, text.split("\n"))) + 1 for text in texts]
+        if sum(widths) > self.letters(axes, columns, TICK_LINE):
+            level = [" ".join(text.split()) for text in texts]
+            axes.set_xticks(
+                axes.get_xticks(), level, rotation=40, ha="right", rotation_mode="anchor"
+            )
 
     def letters(self, axes: "Axes", columns: int, usual: int) -> int:
         """Letters above or below each of so many small multiples, beside their vertical names.
@@ -224,7 +241,9 @@ def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
     if across:
         axes.set_yticks(-np.arange(x.size), x.values.tolist())
         return -np.arange(x.size, dtype=float)
-    axes.set_xticks(np.arange(x.size), [textwrap.fill(text, 10) for text in x.values.tolist()])
+    texts = x.values.tolist()
+    ticks = [k for k, text in enumerate(texts) if text]
+    axes.set_xticks(ticks, [textwrap.fill(texts[k], 10) for k in ticks])
     axes.set_xlim(-0.4, x.size - 0.6)
     return np.arange(x.size, dtype=float)
 
