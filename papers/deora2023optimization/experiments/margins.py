@@ -165,7 +165,7 @@ DECODERS = (
 )
 SPHERE = (
     on_scale("sphere", "margin at weights of norm $\\sqrt{{2}}$", "least margin at this norm")
-    + level("global_lower", "-", "largest margin that a search finds")
+    + level("global_lower", "-", "global margin, by a search")
     + level(lambda data: RADIUS * data.linear, "--", "linear margin at this norm")
 )
 TANGENT = (

@@ -206,7 +206,7 @@ EXPERIMENT = Experiment(
                 band=geometric_extremes, label="distance to the kernel of infinite width",
             )
             + Lines(worst("sharp"), "m", style="--", band=geometric_mean_only,
-                    label="our sharper bound")
+                    label="our bound")
             + Lines(worst("printed"), "m", style="-.", ink="#888888", band=geometric_mean_only,
                     label="bound of the paper, its constant set to 1"),
             over_width,

@@ -41,7 +41,7 @@ WORDS = ("coupling", "label mismatch", "early stopping", "approximation")
 NAMES = dict(zip(TERMS, WORDS, strict=True))
 DIFFERENCES = (
     "network minus kernel regression", "regression on labels minus on the reference + noise",
-    "the latter minus the reference", "the reference minus the true label",
+    "that on the reference + noise minus the reference", "the reference minus the true label",
 )  # fmt: skip
 SYMBOLS = {
     term: f"{name}: {difference}"
@@ -190,8 +190,9 @@ EXPERIMENT = Experiment(
                     xlabel="training step",
                     ylabel="mean square error on fresh points",
                 )
-                + late("parts", "bias in early stopping", EARLY, ":", part="bias")
-                + late("parts", "noise in early stopping", EARLY, "--", part="noise")
+                + late("parts", "bias: regression on the reference minus the reference", EARLY, ":",
+                       part="bias")
+                + late("parts", "noise: regression on the noise alone", EARLY, "--", part="noise")
                 + late("true_error", "network error", INK, "-", learner="network")
                 + late("true_error", "error of its kernel", GREY, "--", learner="NTK")
                 + Reference(x=last_stop, style="-", label="stop of the network"),
@@ -204,11 +205,11 @@ EXPERIMENT = Experiment(
                         ink=INK, label="network error")
                 + Lines(widest("true_error_at_stop", learner="NTK"), "n", style="s--", ink=GREY,
                         label="error of its kernel at its stop"),
-                stopped(0, INK, "o-", "network, least loss on noisy labels",
+                stopped(0, INK, "o-", "network, least validation loss on noisy labels",
                         yscale="log", title="when to stop", ylabel="training step", **PAIRS)
-                + stopped(1, GREY, "s-", "its kernel, least loss on noisy labels")
+                + stopped(1, GREY, "s-", "its kernel, least validation loss on noisy labels")
                 + stopped(2, GREY, "^--", "its kernel, least true error")
-                + stopped(3, EARLY, "D:", "its kernel, noise = bias in early stopping"),
+                + stopped(3, EARLY, "D:", "its kernel, noise = bias"),
             ],
             terms, height=1.3,
         )
