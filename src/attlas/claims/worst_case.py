@@ -9,12 +9,12 @@ from typing import Any, Unpack
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims._worst_cases.worst_points import drawn_runs
 from attlas.claims.claim import Claim, Kind, Source, assume
 from attlas.claims.claim_maker import Decorator, Details, claim_maker
 from attlas.claims.first_order.function_classes import FunctionClass
 from attlas.claims.first_order.methods import Method
 from attlas.claims.first_order.problem import Problem, StatedBound
-from attlas.claims.first_order.worst_points import drawn_runs
 from attlas.core.errors import UserError
 
 _FILLED = ("sample", "domains", "sizes", "quantities", "witness", "search_over", "project",

@@ -27,7 +27,6 @@ from attlas.claims.verdict import (
 )
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import far_constants, near_limits, nearest_control
-from attlas.verify.doubled import doubled
 from attlas.verify.evidence import (
     Batch,
     Evidence,
@@ -85,6 +84,8 @@ def check(
     if claim.parameters:  # one half for the drawn parameters, one for the worst
         alpha /= 2
     if isinstance(claim.scales, Doubling):
+        from attlas.verify.doubled import doubled
+
         count = claim.count if count is None else count
 
         def look(longer: Claim, share: float) -> CheckReport:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from attlas.claims.first_order.rational import (
+from attlas.claims._worst_cases.rational import (
     independent_columns,
     is_semidefinite,
     rounded,

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import attlas as at
-from attlas.claims.first_order.certificate import certificate, proves
+from attlas.claims._worst_cases.certificate import certificate, proves
+from attlas.claims._worst_cases.semidefinite import worst_run
+from attlas.claims._worst_cases.worst_points import belongs, drawn_runs, measured
 from attlas.claims.first_order.conditions import Triplet, product, unit
 from attlas.claims.first_order.enclosure import WorstCase
 from attlas.claims.first_order.function_classes import FunctionClass
 from attlas.claims.first_order.methods import Method
 from attlas.claims.first_order.problem import Problem
-from attlas.claims.first_order.semidefinite import worst_run
-from attlas.claims.first_order.worst_points import belongs, drawn_runs, measured
 from attlas.core.errors import UserError
 
 SMOOTH, STRONG, KINKED = at.SmoothConvex(1), at.SmoothConvex(10, 1), at.LipschitzConvex(1)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from attlas.claims.first_order.certificate import tightest
+from attlas.claims._worst_cases.certificate import tightest
+from attlas.claims._worst_cases.worst_points import Run, measured, worst_points
 from attlas.claims.first_order.function_classes import FunctionClass
 from attlas.claims.first_order.methods import Method
 from attlas.claims.first_order.problem import Problem
-from attlas.claims.first_order.worst_points import Run, measured, worst_points
 from attlas.core.errors import refuse_misfits
 
 

@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from attlas.claims._worst_cases.certificate import certificate, proves
+from attlas.claims._worst_cases.worst_points import (
+    Run,
+    belongs,
+    measured,
+    short_run,
+    worst_points,
+)
 from attlas.claims.claim import Claim
-from attlas.claims.first_order.certificate import certificate, proves
 from attlas.claims.first_order.problem import StatedBound
-from attlas.claims.first_order.worst_points import Run, belongs, measured, short_run, worst_points
 from attlas.claims.proof import PERFORMANCE, Proof
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError

@@ -10,15 +10,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from attlas.claims.first_order.problem import Problem
-from attlas.claims.first_order.rational import (
+from attlas.claims._worst_cases.rational import (
     independent_columns,
     is_semidefinite,
     rounded,
     short_kernel,
     solve,
 )
-from attlas.claims.first_order.semidefinite import deepest, equalities, free_columns, worst_run
+from attlas.claims._worst_cases.semidefinite import (
+    deepest,
+    equalities,
+    free_columns,
+    worst_run,
+)
+from attlas.claims.first_order.problem import Problem
 from attlas.core.errors import UserError
 
 _EQUAL = 1e-7

@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
+from attlas.claims._worst_cases.semidefinite import worst_run
 from attlas.claims.first_order.problem import Problem
-from attlas.claims.first_order.semidefinite import worst_run
 from attlas.core.errors import UserError
 
 _BITS = 44
