@@ -57,15 +57,25 @@ def test_the_evaluations_are_a_power_of_two_of_batches_by_the_cost_of_one(monkey
         assert granted(norms, program, batch, effort=1.5) == 64 * 256
 
 
-def test_a_declared_number_is_not_measured_and_grows_with_the_effort(monkeypatch):
+def test_of_a_declared_number_an_effort_grants_its_part_without_measuring(monkeypatch):
     monkeypatch.setattr(portfolio, "_cost", None)
-    declared = replace(norms, evaluations=320)
+    declared = replace(norms, evaluations=6400)
     with jax.enable_x64(True):
         program, batch = compile_program(declared), declared.draw(0, declared.count)
         assert granted(declared, program, batch, effort=0.05) == 320
-        assert granted(declared, program, batch, effort=3) == 960
+        assert granted(declared, program, batch, effort=0.01) == 4 * 64
+        assert granted(declared, program, batch, effort=3) == 3 * 6400
         report = searched(declared, program, batch, effort=0.05, seed=0)
-    assert 320 <= report.evaluations <= 320 + 64
+    assert 256 <= report.evaluations <= 320 + 64
+
+
+def test_a_claim_that_declares_few_evaluations_is_granted_no_more_of_them(monkeypatch):
+    monkeypatch.setattr(portfolio, "_cost", None)
+    declared = replace(norms, evaluations=96)
+    with jax.enable_x64(True):
+        program, batch = compile_program(declared), declared.draw(0, declared.count)
+        assert granted(declared, program, batch, effort=0.05) == 96
+        assert granted(declared, program, batch, effort=2) == 192
 
 
 def test_equal_costs_give_equal_searches(monkeypatch):

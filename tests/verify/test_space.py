@@ -76,6 +76,23 @@ def test_draws_move_within_their_laws():
         np.testing.assert_array_equal(block.values[1], space.blocks[name].values[1])
 
 
+def test_methods_of_one_search_draw_its_first_instances_once():
+    calls = []
+
+    def counted(rng, count):
+        calls.append(count)
+        return drawn(rng, count)
+
+    claim = replace(stated, sample=counted, search_over=())
+    with jax.enable_x64(True):
+        first, again = (space_of(claim, stated.draw(0, 4), seed=0) for _ in range(2))
+        assert calls == [4]
+        space_of(claim, stated.draw(1, 4), seed=1)
+        assert calls == [4, 4]
+    for place, block in first.blocks.items():
+        np.testing.assert_array_equal(block.values, again.blocks[place].values)
+
+
 def test_instances_are_copied_also_where_a_sampler_draws_them_one_by_one():
     def one_by_one(rng, count):
         return {"x": np.stack([rng.normal(size=2) for _ in range(count)])}

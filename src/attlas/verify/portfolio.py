@@ -72,15 +72,20 @@ def granted(
     Args:
         program: the claim's program, compiled already.
         batch: instances on which the cost is measured.
-        effort: factor of two processor seconds; above 1 also of the declared number.
+        effort: factor of two processor seconds, or of the declared number.
         seed: of the batch.
 
     Returns:
-        The number that the claim declares, else the instances of a batch times a power of two.
+        The effort's part of the number that the claim declares, and at least four batches of it;
+        else the instances of a batch times a power of two.
     """
-    if claim.evaluations is not None:
-        return int(claim.evaluations * max(1.0, effort))
     least, most = _BATCHES
+    if claim.evaluations is not None:
+        # Of a declared number a part of an effort is granted as well, but never less than the least
+        # number of batches, where the claim declares so many.
+        count = len(next(iter(batch.values())))
+        lowest = min(claim.evaluations, least * count)
+        return max(lowest, int(claim.evaluations * effort))
     allowed = SECONDS * effort / _cost(claim, program, batch, seed)
     batches = 2 ** int(np.clip(np.round(np.log2(allowed)), np.log2(least), np.log2(most)))
     return batches * len(next(iter(batch.values())))

@@ -1,6 +1,6 @@
 """What a search moves: arrays of an instance, or the random numbers that a sampler drew."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +13,7 @@ from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Claim
 from attlas.claims.perturbed_draws import PerturbedGenerator
-from attlas.claims.sampling import Instance
+from attlas.claims.sampling import Instance, Sampler
 from attlas.core.errors import UserError
 from attlas.core.names import call_by_name
 from attlas.verify.evidence import Batch
@@ -98,15 +98,28 @@ def _projection(project: Callable[..., Mapping[str, Any]]) -> Callable[[Batch], 
     return jax.jit(jax.vmap(inside), compiler_options=CHEAP_COMPILATION)
 
 
+def _stream(seed: int) -> np.random.BitGenerator:
+    return generator(jax.random.key(seed)).bit_generator
+
+
+@lru_cache(maxsize=1)
+def _recorded(sample: Sampler, seed: int, count: int) -> PerturbedGenerator:
+    """A generator that recorded what a sampler drew, once for all methods of one search."""
+    recording = PerturbedGenerator(np.random.Generator(_stream(seed)))
+    sample(recording, count)
+    return recording
+
+
 class Draws:
     """The normal and uniform numbers that the claim's sampler draws."""
 
     def __init__(self, claim: Claim, batch: Batch, seed: int):
         self._claim, self._like = claim, batch
-        self._stream = generator(jax.random.key(seed)).bit_generator
+        self._stream = _stream(seed)
         self._count = len(next(iter(batch.values())))
-        first = self._generator({})
-        claim.sample(first, self._count)
+        is_key = isinstance(claim.sample, Hashable)
+        recorded = _recorded if is_key else _recorded.__wrapped__
+        first = recorded(claim.sample, seed, self._count)
         # A sampler may draw several arrays at once: A, B = rng.normal(size=(2, count, 3)).
         self._axis = {
             place: value.shape[:2].index(self._count)
