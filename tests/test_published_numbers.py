@@ -19,7 +19,7 @@ from attlas.claims.claim import ErratumClass
 from attlas.experiments.find import find_experiments, one_named
 from attlas.experiments.published import lines_of
 from attlas.experiments.store import Store
-from attlas.experiments.strengths import published_strengths, strengths_sentence
+from attlas.experiments.strengths import published_strengths, strengths_table
 from attlas.verify.registry import find_errata
 
 ROOT = Path(__file__).parents[1]
@@ -160,15 +160,15 @@ def test_formulas_that_were_broken():
     first, now = (sum(row[name] == "killed" for row in rows) for name in ("first", "result"))
     judged = sum(row["result"] != "killed" and bool(judgement(row["name"])) for row in rows)
     assert (
-        f"We test the tests: of {len(rows):,} formulas, drawn at random and broken one at a time, "
-        f"{first:,} were caught; with the tests written since, {now:,} are, and {judged} of the "
-        "others are no errors."
+        f"We test the tests: we broke {len(rows):,} formulas of the code, drawn at random, one at "
+        f"a time. The tests noticed {first:,} of the changes, and with the tests written since "
+        f"{now:,}. "
+        f"Of the other {len(rows) - now}, {judged} change no result."
     ) in readme()
 
 
 def test_how_sharply_claims_were_tested():
-    told = strengths_sentence(published_strengths())
-    assert f"counted by provenance: {told} (" in readme(), "run: make publish-strengths"
+    assert strengths_table(published_strengths()) in readme(), "run: make publish-strengths"
 
 
 @pytest.mark.thorough

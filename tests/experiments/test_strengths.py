@@ -11,7 +11,7 @@ from attlas.experiments.store import Store
 from attlas.experiments.strengths import (
     publish_strengths,
     published_strengths,
-    strengths_sentence,
+    strengths_table,
 )
 from attlas.experiments.verdicts import write_report
 from attlas.verify.check import check
@@ -55,8 +55,12 @@ def test_entries_are_those_of_the_reports_and_are_counted_by_provenance(claims, 
     provenances = [entries[name]["provenance"] for name in NAMES]
     assert provenances == ["as reconstructed", "as printed"]
     levels = [report.strength for report in reports]
-    said = f"as printed 1 {levels[1]}; as reconstructed 1 {levels[0]}"
-    assert strengths_sentence(entries) == said
+    head, _, *rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in strengths_table(entries).splitlines()
+    ]
+    counted = {row[0]: {head[k] for k in range(1, len(head)) if row[k] == "1"} for row in rows}
+    assert counted == {"as printed": {levels[1]}, "as reconstructed": {levels[0]}}
 
 
 @pytest.mark.parametrize("name", ["provenance", "outcome", "strength"])
@@ -64,4 +68,4 @@ def test_an_entry_that_lacks_something_is_named(name):
     entry = {"provenance": "own", "outcome": "SUPPORTED", "strength": "tested"}
     del entry[name]
     with pytest.raises(UserError, match=f"^the entry of a/b has no {name}"):
-        strengths_sentence({"a/b": entry})
+        strengths_table({"a/b": entry})

@@ -85,7 +85,7 @@ Baseline = Annotated[
 Sequential = Annotated[
     bool,
     typer.Option(
-        "--sequential", help="Hold after each example, in the order of the file: stop at will."
+        "--sequential", help="Give bounds that hold after every example, in the file's order."
     ),
 ]
 InOrder = Annotated[
@@ -101,7 +101,8 @@ Train = Annotated[
 Shift = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Test whether the answers in this file, without labels, look alike."
+        metavar="FILE",
+        help="Test whether this unlabelled file's answers are distributed alike.",
     ),
 ]
 LedgerFile = Annotated[

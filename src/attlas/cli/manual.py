@@ -13,7 +13,8 @@ _INTRODUCTION = """\
 
 `python -m attlas.cli.manual docs/cli.md` writes this page; a test compares it with the program.
 
-Exit codes: 0 done; 1 a verdict differs from its expectation, or a cell failed; 2 the input was
+Exit codes: 0 done; 1 a verdict differs from its expectation, a cell failed, a counterexample was
+found, or a demanded bound or share was not reached; 2 the input was
 refused, with one line on standard error; 130 interrupted. `--debug` shows the traceback of an
 error. Global options come before the command: `attlas --results DIR check`.
 """

@@ -15,7 +15,9 @@ from attlas.core.errors import UserError
 
 PLACES = "local|dask|dask://HOST:PORT|tls://HOST:PORT"
 """Values of `--on`."""
-EFFORT = typer.Option(min=0.01, metavar="X", help="Times two processor seconds of each search.")
+EFFORT = typer.Option(
+    min=0.01, metavar="X", help="Multiply the budget of each search, two processor seconds, by X."
+)
 """The option that grants a search more or less."""
 EXIT_INTERRUPTED = 130
 """The exit code that shells expect after Ctrl-C."""

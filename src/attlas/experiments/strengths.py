@@ -76,13 +76,15 @@ def published_strengths(folder: Path | str = PUBLISHED) -> Mapping[str, Mapping[
 
 
 @refuse_unreadable
-def strengths_sentence(entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """How many supported claims of each provenance have each strength.
+def strengths_table(entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """How many supported claims of each provenance have each strength, as a table in Markdown.
 
     Examples:
         >>> one = {"provenance": "own", "outcome": "SUPPORTED", "strength": "tested"}
-        >>> strengths_sentence({"a/b": one, "a/c": {**one, "strength": None}})
-        'own 1 tested, 1 without a constant'
+        >>> print(strengths_table({"a/b": one, "a/c": {**one, "strength": None}}))
+        | | proved | attained | tested | consistent | vacuous | no constant |
+        | --- | --- | --- | --- | --- | --- | --- |
+        | own | 0 | 0 | 1 | 0 | 0 | 1 |
     """
     for name, entry in entries.items():
         if lacking := {"provenance", "outcome", "strength"} - entry.keys():
@@ -93,10 +95,9 @@ def strengths_sentence(entries: Mapping[str, Mapping[str, Any]]) -> str:
     groups = by_provenance(
         (Provenance(entry["provenance"]), entry["strength"]) for entry in supported
     )
-    words = {**{level: level.value for level in Strength}, None: "without a constant"}
-    texts = []
+    words = {**{level: level.value for level in Strength}, None: "no constant"}
+    rows = [["", *words.values()], ["---"] * (len(words) + 1)]
     for provenance, levels in groups.items():
         numbers = Counter(levels)
-        counted = ", ".join(f"{numbers[k]} {word}" for k, word in words.items() if numbers[k])
-        texts.append(f"{provenance} {counted}")
-    return "; ".join(texts)
+        rows.append([provenance, *(str(numbers[level]) for level in words)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows).replace("|  |", "| |")
