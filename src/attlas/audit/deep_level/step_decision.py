@@ -1,5 +1,6 @@
 r"""A learning rate against the sharpness: a few steps of descent at it and at half of it."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import equinox as eqx
@@ -37,6 +38,11 @@ class Descent(NamedTuple):
     losses: tuple[float, ...]
     weights: WholeModel
 
+    @property
+    def is_falling(self) -> bool:
+        """Whether all steps were taken and the last loss is below the first."""
+        return len(self.losses) > STEPS and self.losses[-1] < self.losses[0]
+
 
 def step_decision(
     model: TrainedTransformer,
@@ -49,6 +55,7 @@ def step_decision(
     r"""Whether a learning rate is beyond what the sharpness allows, and what descent does there.
 
     Half of the sequences are descended, by full gradients; the others say what becomes of theirs.
+    Where the loss falls neither at the rate nor at half of it, a third, smaller one is tried.
 
     Args:
         sharpness: largest eigenvalue on the same half, with its interval.
@@ -64,34 +71,32 @@ def step_decision(
     weights = whole_model(model)
     descending, testing = halves(number)
     few, tested = (sequences_of(batch, members) for members in (descending, testing))
-    limit = sharpness.threshold / sharpness.sharpness
-    rates = (learning_rate, learning_rate / 2)
+    limit = _limit(sharpness.threshold, sharpness.sharpness)
+    rates = (learning_rate, learning_rate / 2, min(learning_rate / 4, limit / 2))
     with precision_of(weights.embedding):
         (start,), held = trained_weights(weights)
-        full, half = (descent(start, held, few, rate, momentum) for rate in rates)
-        is_better = len(full.losses) > STEPS and full.losses[-1] <= half.losses[-1]
-        chosen, rate = (full, rates[0]) if is_better else (half, rates[1])
-        if len(chosen.losses) <= STEPS or chosen.losses[-1] > chosen.losses[0]:
-            rate = min(rates[1], limit / 2)
-            chosen = descent(start, held, few, rate, momentum)
-        before, after = (_losses(held.joined(tree), tested) for tree in (start, chosen.weights))
+        paths = {rate: descent(start, held, few, rate, momentum) for rate in rates[:2]}
+        if not any(path.is_falling for path in paths.values()):
+            paths[rates[2]] = descent(start, held, few, rates[2], momentum)
+        rate = _best_rate(paths)
+        shown = min(paths) if rate is None else rate
+        before, after = (
+            _losses(held.joined(tree), tested) for tree in (start, paths[shown].weights)
+        )
     change = bootstrap_mean(after - before)
+    is_cheap = is_within(before, after, np.arange(len(testing)), budget)
     return Decision(
         kind="step",
         what=_side(sharpness, learning_rate, limit),
-        meaning=(
-            f"{STEPS} steps of gradient descent on {len(descending)} sequences take their loss "
-            f"from {plain_number(full.losses[0])} {_end(full)} at this rate, and {_end(half)} at "
-            "half of it. The effect is that of these steps at the rate of the action"
-        ),
-        action=_action(rate, learning_rate, limit, sharpness),
+        meaning=_ends(paths, len(descending), shown),
+        action=_action(paths, rate, sharpness, is_cheap=is_cheap),
         loss=float(before.mean()),
         change=float(change.mean),
         low=float(change.low),
         high=float(change.high),
         unit=batch.unit,
         sequences=len(testing),
-        advised=is_within(before, after, np.arange(len(testing)), budget),
+        advised=rate is not None and is_cheap,
     )
 
 
@@ -139,18 +144,44 @@ def _hidden(weights: WholeModel, tokens: Array, present: Array) -> Array:
     return jax.vmap(weights.hidden)(tokens, present)
 
 
+def _limit(threshold: float, eigenvalue: float) -> float:
+    """The rate at which an eigenvalue is too large; none is where the loss does not curve up."""
+    return threshold / eigenvalue if eigenvalue > 0 else float("inf")
+
+
+def _best_rate(paths: Mapping[float, Descent]) -> float | None:
+    """The rate of the lowest last loss, the largest of equal ones; None where no loss falls."""
+    falling = [rate for rate, path in paths.items() if path.is_falling]
+    return min(falling, key=lambda rate: (paths[rate].losses[-1], -rate), default=None)
+
+
+def _ends(paths: Mapping[float, Descent], sequences: int, shown: float) -> str:
+    """Where the descents ended, the first of which is at the rate of the training."""
+    first = next(iter(paths.values())).losses[0]
+    ends = [f"{_end(path)} at {plain_number(rate)}" for rate, path in paths.items()]
+    return (
+        f"{STEPS} steps of gradient descent on {sequences} sequences take their loss from "
+        f"{plain_number(first)} {', '.join(ends[:-1])} and {ends[-1]}. The effect is that of these "
+        f"steps at {plain_number(shown)}"
+    )
+
+
 def _end(path: Descent) -> str:
     """Where a descent ended."""
-    last = plain_number(path.losses[-1])
-    done = len(path.losses) - 1
-    return f"to {last}" if done == STEPS else f"to {last} in {done} steps and beyond ten times that"
+    taken = len(path.losses) - 1
+    last = f"to {plain_number(path.losses[-1])}"
+    if taken == STEPS:
+        return last
+    beyond = f"beyond {plain_number(_TOO_LARGE)} times that in step {taken + 1}"
+    return f"{last} in {taken} and {beyond}" if taken else beyond
 
 
 def _side(sharpness: Sharpness, learning_rate: float, limit: float) -> str:
     """On which side of the limit the rate lies, if the interval of the sharpness says so."""
-    low, high = sharpness.threshold / sharpness.sharpness_high, np.inf
-    if sharpness.sharpness_low > 0:
-        high = sharpness.threshold / sharpness.sharpness_low
+    low, high = (
+        _limit(sharpness.threshold, end)
+        for end in (sharpness.sharpness_high, sharpness.sharpness_low)
+    )
     side = "on neither side for certain of"
     if learning_rate < low:
         side = "below"
@@ -162,14 +193,29 @@ def _side(sharpness: Sharpness, learning_rate: float, limit: float) -> str:
     )
 
 
-def _action(rate: float, learning_rate: float, limit: float, sharpness: Sharpness) -> str:
+def _action(
+    paths: Mapping[float, Descent], best: float | None, sharpness: Sharpness, *, is_cheap: bool
+) -> str:
     """What to do about the rate; the limit is one of a quadratic, which a loss need not be."""
-    is_beyond = learning_rate * sharpness.sharpness_low > sharpness.threshold
-    if rate == learning_rate and is_beyond:
+    learning_rate, half, *_ = paths
+    if best is None:
         return (
-            "Keep it while the loss falls, which it does in these steps, and lower it to "
-            f"{plain_number(limit)} where the loss oscillates"
+            f"Lower it below {plain_number(min(paths))}: the loss falls at none of the "
+            f"{len(paths)} rates that were tried"
         )
-    if rate == learning_rate:
-        return "Keep it: it descends further than half of it"
-    return f"Train with {plain_number(rate)}, which descends further"
+    does_not = [plain_number(rate) for rate, path in paths.items() if not path.is_falling]
+    action = f"Train with {plain_number(best)}"
+    if best == learning_rate:
+        action = "Keep it"
+    if best == learning_rate and best * sharpness.sharpness_low > sharpness.threshold:
+        limit = plain_number(_limit(sharpness.threshold, sharpness.sharpness))
+        action = f"Keep it while the loss falls, and lower it to {limit} where the loss oscillates"
+    if does_not:
+        action += f": the loss falls, which it does not at {' and '.join(does_not)}"
+    elif best == learning_rate:
+        action += f": the loss falls at least as far as at {plain_number(half)}"
+    else:
+        action += f": the loss falls further than at {plain_number(learning_rate)}"
+    if is_cheap:
+        return action
+    return f"{action}. Other sequences may lose by it, as the effect allows: descend on more text"
