@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from gguf_files import converted, random_model, write_gguf
 from random_checkpoints import CONFIGURATIONS, random_checkpoint
 
 from attlas._files.budget import SAFETENSORS_HEADER
@@ -122,6 +123,14 @@ def _read_model(folder: Path) -> object:
 def _tensors(folder: Path, rng: random.Random) -> None:
     tensors = {"a": np.ones((2, 3), "f4"), "b": np.arange(4), "c": np.zeros((0, 2), "f2")}
     write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
+
+
+def _gguf(folder: Path, rng: random.Random) -> None:
+    sizes = {"hidden_size": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 2}
+    sizes |= {"intermediate_size": 3, "num_hidden_layers": 1, "vocab_size": 3}
+    kind = rng.choice(("llama", "gemma"))
+    said, stored = converted(*random_model(kind, tie_word_embeddings=True, **sizes))
+    write_gguf(folder / "model.gguf", said, stored, rng.choice(("F32", "F16", "BF16")))
 
 
 def _header(folder: Path, rng: random.Random) -> None:
@@ -258,6 +267,7 @@ def _monitor(folder: Path, rng: random.Random) -> None:
 KINDS: dict[str, Kind] = {
     "config": Kind("config.json", _model, _read_model, is_json=True),
     "safetensors": Kind("model.safetensors", _tensors, _read_tensors),
+    "gguf": Kind("model.gguf", _gguf, _read_model),
     "header": Kind("header", _header, _read_header, is_json=True),
     "tokenizer": Kind("tokenizer.json", _tokenizer, _read_tokenizer, is_json=True),
     "scored": Kind("tok300.bin", _scored, _read_tokenizer),

@@ -13,6 +13,7 @@ INPUTS = dict.fromkeys(KINDS, 5000) | {
     "config": 1500,
     "safetensors": 1000,
     "header": 1000,
+    "gguf": 1500,
     "record": 250,
 }
 """Which inputs are read does not depend on the machine; about two minutes for all kinds."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attlas.audit.findings import MOST, Change, findings_of, robust_score
+from attlas.audit.findings import MOST, Change, Effect, findings_of, robust_score
 
 FLAT = np.full((2, 3), 0.1)
 
@@ -101,7 +101,7 @@ def tight(ratio):
         (sink(0.4), sink(0.29), "1 of 6 heads give", (None, None), ([(0, 0)], "uniform")),
         (sink(0.4), sink(0.4, null=0.5), "head 0.0", (None, None), ([(0, 0)], "uniform")),
         (double(0.3), double(0.61), "Heads 1.1 and 0.2", (1, 1), ([(1, 1)], "mean")),
-        (tight(0.75), tight(0.45), "reaches 75 %", (1, 0), None),
+        (tight(0.75), tight(0.45), "reaches 75 % of it", (1, 0), None),
     ],
 )
 def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, place, replaced):
@@ -116,6 +116,47 @@ def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, 
         assert asked == [replaced]
         assert "loss of 2.5 nats changes by 0.25 [0.125, 0.375]" in finding.evidence
     assert found_in(**absent) == ((), [])
+
+
+ACTIONS = {
+    "entropy": ("Average the values", "Keep their maps: what", "Keep their maps: more"),
+    "positional_share": ("Average the values", "Keep their maps: what", "Keep their maps: more"),
+    "distant_confidence": ("as a lead alone: the loss", "Keep them, and read", "alone: more"),
+    "sink_natural": ("maps. Average", "maps. Keep their maps: what", "maps. Keep their maps: more"),
+    "nearest_distance": ("Put its mean in place", "Keep both: head 1.1 does", "Keep both: more"),
+}
+CHANGES = (
+    Change(2.5, 0.0, -0.01, 0.02, "nats"),
+    Change(2.5, 0.1, 0.05, 0.2, "nats"),
+    Change(2.5, 0.1, -0.05, 0.2, "nats"),
+)
+
+
+@pytest.mark.parametrize(
+    "variables", [uniform(0.985), positional(0.95), distant(0.9), sink(0.4), double(0.3)]
+)
+def test_what_to_do_follows_from_the_interval_of_the_test(variables):
+    data = xr.Dataset({k: (("layer", "head"), v) for k, v in variables.items()})
+    for place, change in enumerate(CHANGES):
+        (finding,) = findings_of(data, lambda *_, change=change: change)
+        assert ACTIONS[finding.quantity][place] in finding.action
+        # within the budget, above 0, or neither
+        assert [change.high <= 0.025, change.low > 0, True].index(True) == place
+    (finding,) = findings_of(data, lambda *_: CHANGES[1], budget=0.1)
+    assert ACTIONS[finding.quantity][0] in finding.action
+
+
+def test_heads_go_together_only_where_the_joint_test_allows_it():
+    data = xr.Dataset({k: (("layer", "head"), v) for k, v in idle(0.009).items()})
+    actions = [findings_of(data, lambda *_, c=c: c)[0].action for c in CHANGES]
+    assert actions[0].startswith("Remove them together, after a test on other sequences")
+    assert {action[:27] for action in actions[1:]} == {"Do not remove all of them: "}
+
+
+def test_a_change_that_is_no_number_decides_nothing():
+    unknown = Change(2.5, *[float("nan")] * 3, "nats")
+    assert unknown.effect(0.01) is Effect.OPEN
+    assert Change(0.0, 0.0, -0.01, 0.005, "nats").effect(0.01) is Effect.CHEAP
 
 
 def test_the_unit_is_that_of_the_loss():

@@ -62,7 +62,7 @@ def image_model(tmp_path):
 def test_why_a_model_is_audited_at_level_weights_is_said(attlas, model, image_model, tmp_path):
     code, out, _ = attlas(model)
     assert code == 0
-    assert out.splitlines()[0].startswith("level weights: the model has no tokenizer")
+    assert out.splitlines()[0].startswith("level weights: no tokenizer lies beside the model")
     code, out, _ = attlas(image_model)
     assert code == 0
     assert out.splitlines()[0].startswith("level weights: this model reads images")

@@ -42,6 +42,8 @@ SHARD_INDEX = Budget(2**24)
 """Which tensor of a model is in which of its files."""
 SAFETENSORS_HEADER = Budget(2**24, levels=3)
 """The largest models have headers of 1 to 5 MB."""
+GGUF_HEADER = Budget(2**25, 2**20)
+"""A vocabulary of 262,144 tokens with its merges takes 16 MB; entries are texts of lists."""
 TOKENIZER = Budget(2**26, 2**20)
 """Entries are numbers of tokens."""
 TEXT = Budget(2**26, 100_000)

@@ -12,7 +12,7 @@ from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.decision import Decision
-from attlas.audit.decisions import BUDGET, MOST, decisions_of
+from attlas.audit.decisions import MOST, decisions_of
 from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.head_trial import HeadTrial
@@ -21,7 +21,7 @@ from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
 from attlas.audit.deep_level.step_decision import step_decision
 from attlas.audit.deep_level.tangent_drift import require_comparable, tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
-from attlas.audit.halves import halves
+from attlas.audit.halves import BUDGET, halves
 from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
@@ -245,7 +245,9 @@ def _audited(
         heads=heads,
         depths=depths,
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
-        findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
+        findings=findings_of(
+            heads, None if batch is None else _intervention(model, batch), options.budget
+        ),
         decisions=decisions,
         facts=facts,
         notes=notes_of(model, tokens, batch, facts, options.source, context, protocol),

@@ -7,16 +7,13 @@ from jaxtyping import Float
 
 from attlas.audit.decision import Decision
 from attlas.audit.findings import named_heads
-from attlas.audit.halves import change_text, halves, is_within, loss_size, measured_decision
+from attlas.audit.halves import BUDGET, change_text, halves, is_within, loss_size, measured_decision
 from attlas.audit.map_decisions import copies_decision, precision_decision, sink_decision
 from attlas.audit.trial import Trial
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 MOST = 5
-BUDGET = 0.01
-"""Share of the loss, or of its unit where that is 0, that an action may cost on the half that
-chooses it."""
 _PATIENCE = 6
 """Heads in a row that do not fit, after which no more are tried."""
 _FEWEST = 4

@@ -14,6 +14,7 @@ class Finding(NamedTuple):
         head: where, None for a layer or the whole model.
         quantity: name of the variable it rests on.
         strength: how far it stands out, for the order: larger is further.
+        action: what to do, prose.
     """
 
     sentence: str
@@ -22,6 +23,7 @@ class Finding(NamedTuple):
     head: int | None
     quantity: str
     strength: float
+    action: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The finding as plain data; an infinite strength, of a head among equal ones, is null."""

@@ -1,10 +1,12 @@
-r"""What stands out: at most ten findings, each against a reference and with a test that was run.
+r"""What stands out: at most five findings, each against a reference and with a test that was run.
 
 A head is tested by ablating it and computing the loss of the user's batch again, a certificate by
-attacking it. What was tested in neither way is not reported.
+attacking it. What was tested in neither way is not reported. What to do about it follows from the
+effect of the test.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +14,10 @@ import xarray as xr
 
 from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.finding import Finding
+from attlas.audit.halves import BUDGET
 from attlas.display.numbers import plain_number
 
-MOST = 10
+MOST = 5
 _FAR = 4.0
 _POSITIONAL = 0.9
 _NEAR_UNIFORM = 0.98
@@ -23,6 +26,14 @@ _NAMED = 12
 """Heads up to which a sentence names all."""
 
 Heads = Sequence[tuple[int, int]]
+
+
+class Effect(Enum):
+    """What the interval of a change says."""
+
+    CHEAP = "within what may be lost"
+    NEEDED = "above 0, and beyond it"
+    OPEN = "neither"
 
 
 class Change(NamedTuple):
@@ -42,25 +53,39 @@ class Change(NamedTuple):
     high: float
     unit: str
 
+    def effect(self, budget: float) -> Effect:
+        """What the change says where a share of the loss may be lost.
+
+        Examples:
+            >>> [Change(2.0, 0.0, low, 0.1, "nats").effect(0.01).name for low in (-0.1, 0.05)]
+            ['OPEN', 'NEEDED']
+        """
+        if self.high <= budget * (self.loss if self.loss > 0 else 1):
+            return Effect.CHEAP
+        return Effect.NEEDED if self.low > 0 else Effect.OPEN
+
 
 Intervene = Callable[[Heads, str], Change]
 """Replaces heads together, in one of the ways of `REPLACEMENTS`."""
 
 
-def findings_of(heads: xr.Dataset, intervene: Intervene | None) -> tuple[Finding, ...]:
+def findings_of(
+    heads: xr.Dataset, intervene: Intervene | None, budget: float = BUDGET
+) -> tuple[Finding, ...]:
     """The findings, those that stand out furthest first.
 
     Args:
         heads: all variables [layer, head] of the audit.
         intervene: replaces heads and reads the loss again; None where there is no loss.
+        budget: share of the loss that an action may cost.
 
     Returns:
-        At most ten; none at level weights, where nothing can be ablated.
+        At most five; none at level weights, where nothing can be ablated.
     """
     findings = list(_tight_certificates(heads))
     if intervene is not None:
         for search in (_needed, _expendable, _uniform, _positional, _singular, _sinks, _doubles):
-            findings.extend(search(heads, intervene))
+            findings.extend(search(heads, intervene, budget))
     findings.sort(key=lambda finding: -finding.strength)
     return tuple(findings[:MOST])
 
@@ -102,6 +127,19 @@ def _loss_change(change: Change, what: str) -> str:
     return f"With {what}, the loss of {loss} {change.unit} changes by {mean} [{low}, {high}]"
 
 
+_UNDECIDED = "more sequences would decide whether the loss needs them"
+
+
+def _without_maps(effect: Effect) -> str:
+    """What to do about heads whose maps were replaced by equal weights."""
+    return {
+        Effect.CHEAP: "Average the values in place of attending, after a test on other sequences: "
+        "the queries and keys of these heads can go then",
+        Effect.NEEDED: "Keep their maps: what distinguishes them from equal weights counts",
+        Effect.OPEN: f"Keep their maps: {_UNDECIDED}",
+    }[effect]
+
+
 def _where(mask: np.ndarray) -> list[tuple[int, int]]:
     return [(int(layer), int(head)) for layer, head in np.argwhere(mask)]
 
@@ -114,7 +152,7 @@ def _single(values: xr.DataArray) -> tuple[tuple[int, int], float, float]:
     return place, float(scores[place]), float(values.values[place])
 
 
-def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _needed(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     """The head whose ablation costs most, if it costs more than the others do."""
     if "removal_mean" not in heads:
         return
@@ -132,10 +170,11 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         *place,
         "removal_mean",
         score,
+        f"Keep {named_heads([place])}, prune others first, and round its weights last",
     )
 
 
-def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _expendable(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     """Heads that each cost no more than rounding the weights; they are ablated together."""
     if "removal_mean_null" not in heads:
         return
@@ -156,10 +195,15 @@ def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         None,
         "removal_mean",
         _FAR + len(places) / null.size,
+        "Remove them together, after a test on other sequences: means in their place are constants "
+        "that the bias of the output projection takes"
+        if change.effect(budget) is Effect.CHEAP
+        else "Do not remove all of them: what each costs alone does not add up to what they cost "
+        "together",
     )
 
 
-def _uniform(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _uniform(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     if "entropy" not in heads:
         return
     places = _where(heads.entropy_low.values >= _NEAR_UNIFORM * heads.entropy_null.values)
@@ -174,10 +218,11 @@ def _uniform(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         *(places[0] if len(places) == 1 else (None, None)),
         "entropy",
         _FAR + len(places) / heads.entropy.size,
+        _without_maps(change.effect(budget)),
     )
 
 
-def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _positional(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     if "positional_share" not in heads:
         return
     share = heads.positional_share.values
@@ -196,10 +241,11 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         *(places[0] if len(places) == 1 else (None, None)),
         "positional_share",
         _FAR + float(np.nanmax(share)),
+        _without_maps(change.effect(budget)),
     )
 
 
-def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _singular(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     """Heads that attend to a token that is neither near nor special: by content, not position."""
     if "distant_confidence" not in heads:
         return
@@ -213,7 +259,7 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     places.sort(key=lambda place: -values[place])
     best = places[0]
     change = intervene(places, "uniform")
-    verb, who = ("finds", "it") if len(places) == 1 else ("find", "the first")
+    verb, who = ("finds", "it") if len(places) == 1 else ("find", named_heads([best]))
     yield Finding(
         f"{named_heads(places).capitalize()} {verb} one distant token for each row: {who} gives "
         f"{plain_number(float(values[best]))} of the weight, on average, to one token more than 4 "
@@ -223,10 +269,16 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         *best,
         "distant_confidence",
         float(scores[best]),
+        {
+            Effect.CHEAP: "Read their maps as a lead alone: the loss does not depend on them",
+            Effect.NEEDED: "Keep them, and read their maps where you look for tokens that belong "
+            "together: the loss depends on where they look",
+            Effect.OPEN: f"Read their maps as a lead alone: {_UNDECIDED}",
+        }[change.effect(budget)],
     )
 
 
-def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _sinks(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     if "sink_natural" not in heads:
         return
     # on short sequences equal weights alone give the first token this much
@@ -247,10 +299,12 @@ def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         None,
         "sink_natural",
         _FAR + len(places) / heads.sink_natural.size,
+        "Leave the first token out where you read these maps. "
+        + _without_maps(change.effect(budget)),
     )
 
 
-def _doubles(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+def _doubles(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     """The head that attends most like another one."""
     if "nearest_distance" not in heads:
         return
@@ -263,15 +317,22 @@ def _doubles(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         return
     partner = (int(heads.nearest_layer.values[place]), int(heads.nearest_head.values[place]))
     change = intervene([(place[0], place[1])], "mean")
+    first = named_heads([(place[0], place[1])])
     yield Finding(
-        f"Heads {place[0]}.{place[1]} and {partner[0]}.{partner[1]} attend alike: distance "
-        f"{plain_number(float(distance[place]))}",
+        f"Heads {place[0]}.{place[1]} and {partner[0]}.{partner[1]} attend alike: the distance of "
+        f"their maps is {plain_number(float(distance[place]))}, of at most 1",
         f"At other rows the nearest head is {plain_number(null)} away. "
         f"{_loss_change(change, 'the mean of the first in its place')}",
         place[0],
         place[1],
         "nearest_distance",
         _FAR * (1 - float(distance[place]) / null) + 1,
+        {
+            Effect.CHEAP: f"Put its mean in place of {first}, after a test on other sequences: the "
+            "bias of the output projection takes it",
+            Effect.NEEDED: f"Keep both: {first} does what its mean does not",
+            Effect.OPEN: f"Keep both: more sequences would decide whether the loss needs {first}",
+        }[change.effect(budget)],
     )
 
 
@@ -288,13 +349,16 @@ def _tight_certificates(heads: xr.Dataset) -> Iterator[Finding]:
     attack = float(heads.local_attack.values[place])
     certificate = float(heads.local_certificate.values[place])
     yield Finding(
-        f"An attack on head {place[0]}.{place[1]} reaches {100 * float(ratio[place]):.0f} % of its "
-        "smoothness certificate",
-        f"Certified: at most {plain_number(certificate)} per unit of change at these tokens; "
-        f"reached: {plain_number(attack)}. The median head's attack reaches "
+        f"The certificate of head {place[0]}.{place[1]} says nearly what is so: an attack reaches "
+        f"{100 * float(ratio[place]):.0f} % of it",
+        f"By a proof a small change of what the head reads changes its output by at most "
+        f"{plain_number(certificate)} times as much at these tokens, and an attack reaches "
+        f"{plain_number(attack)}. The median head's attack reaches "
         f"{100 * float(np.nanmedian(ratio)):.0f} % of its certificate",
         place[0],
         place[1],
         "local_ratio",
         _FAR * float(ratio[place]),
+        "Use the certificate of this head where its inputs may be altered: no proof can make it "
+        f"smaller than {plain_number(attack)}",
     )

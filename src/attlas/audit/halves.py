@@ -11,6 +11,9 @@ from attlas.bounds.generalisation.improvement_limit import improvement_limit
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
+BUDGET = 0.01
+"""Share of the loss, or of its unit where that is 0, that an action may cost."""
+
 
 def halves(number: int) -> tuple[Int[np.ndarray, " first"], Int[np.ndarray, " second"]]:
     """Every second sequence chooses, the others test.

@@ -106,8 +106,8 @@ class ModelAudit:
         """The findings and the first quantities, for notebooks."""
         facts = table([], list(self.model.items()), f"Audit at level {self.level}")
         findings = table(
-            ["what stands out", "how it was tested"],
-            [[finding.sentence, finding.evidence] for finding in self.findings],
+            ["what stands out", "how it was tested", "what to do"],
+            [[finding.sentence, finding.evidence, finding.action] for finding in self.findings],
         )
         return str(Markup("{}{}").format(facts, findings if self.findings else ""))
 

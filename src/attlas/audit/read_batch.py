@@ -53,8 +53,8 @@ def text_batch(
     """
     if tokenizer.encode is None:
         raise UserError(
-            "the model's folder holds no tokenizer that is read: give --tokens FILE, or choose "
-            "--level weights"
+            "the model's folder holds no tokenizer that is read: put its tokenizer.json there, "
+            "give --tokens FILE, or choose --level weights"
         )
     sequences: list[np.ndarray] = []
     longer = 0

@@ -164,7 +164,8 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     for decision in document["decisions"]:
         show_fact("*", f"{decision['what']}. {decision['action']}. {decision['effect']}", width=2)
     for finding in document["findings"]:
-        show_fact("-", finding["sentence"], width=2)
+        sentences = (finding["sentence"], finding["action"], finding["evidence"])
+        show_fact("-", ". ".join(filter(None, sentences)), width=2)
     typer.echo(f"{out}")
 
 

@@ -151,7 +151,10 @@ def _tokens(
         if stored:
             return Batch(stored, "stored with the model")
         if level is None and tokenizer.encode is None:
-            typer.echo("level weights: the model has no tokenizer; --tokens FILE adds level data")
+            typer.echo(
+                "level weights: no tokenizer lies beside the model; its tokenizer.json there, or "
+                "--tokens FILE, adds level data"
+            )
             return Batch(None)
         lines, source = default_text().splitlines(), "the built-in English stories"
     else:

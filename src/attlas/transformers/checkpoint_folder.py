@@ -13,6 +13,7 @@ from attlas._files.file_changes import folder_lock, is_named_by_content, pair_st
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.transformers.adapter_folder import ADAPTER, ADAPTER_TENSORS, base_of, merged
+from attlas.transformers.gguf_model import read_gguf_model
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
 from attlas.transformers.quantised_tensors import dequantised
@@ -47,7 +48,8 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
 
     A folder holds config.json beside model.safetensors, beside the index of its shards, or beside
     one .safetensors file of any name; a .safetensors file is read with the config.json beside it;
-    a .bin file is llama2.c's. A folder with a LoRA adapter is merged with the folder of its base.
+    a .bin file is llama2.c's, and a .gguf file that of llama.cpp, also as the only one of a
+    folder. A folder with a LoRA adapter is merged with the folder of its base.
 
     Args:
         dtype: type in which floating numbers are read; the file's, at least float32, when None.
@@ -78,6 +80,8 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
         )
     elif place.suffix == ".bin":
         config, tensors = read_llama2c_file(place)
+    elif place.suffix == ".gguf":
+        config, tensors, notes = read_gguf_model(place)
     else:
         # Pickles among them: nothing is looked at.
         raise UserError(f"{name} is not a model that attlas reads{_instead(place.suffix)}")
@@ -139,22 +143,28 @@ def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread], tuple[str,
                 "model.safetensors.index.json: give one of the files, or add the index"
             )
         if not single:
-            return (*_without_safetensors(folder), ())
+            return _without_safetensors(folder)
         tensors = tensors_of_files(SafetensorsFile(path) for path in single)
     return dequantised(_config(folder, name), plain_names(tensors, name), name)
 
 
-def _without_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
+def _without_safetensors(
+    folder: Path,
+) -> tuple[dict[str, Any], dict[str, Unread], tuple[str, ...]]:
     label = printable(str(folder))
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     official = [name for name in pickles if name.startswith("pytorch_model")]
     binaries = [name for name in pickles if name.endswith(".bin") and not name.startswith("tok")]
     if len(binaries) == 1 and not official:
-        return read_llama2c_file(folder / binaries[0])
+        return (*read_llama2c_file(folder / binaries[0]), ())
+    models = sorted(folder.glob("*.gguf"))
+    if len(models) == 1:
+        return read_gguf_model(models[0])
+    if models:
+        names = ", ".join(printable(path.name) for path in models[:3])
+        raise UserError(f"{label} holds {len(models)} .gguf files ({names}): give one of them")
     if pickles:
         raise UserError(f"{label} holds {printable(pickles[0])}{_instead(_PICKLES[0])}")
-    if quantised := sorted(path.name for path in folder.glob("*.gguf")):
-        raise UserError(f"{label} holds {printable(quantised[0])}{_instead('.gguf')}")
     raise UserError(
         f"{label} holds no model: no model.safetensors, no index of shards, no .safetensors file"
     )
@@ -165,11 +175,6 @@ def _instead(suffix: str) -> str:
         return (
             " only, a pickle, which can run code when it is read: convert it where you trust it, "
             "with model.save_pretrained(folder, safe_serialization=True)"
-        )
-    if suffix == ".gguf":
-        return (
-            ", whose numbers are quantised: let transformers write them out, with "
-            "AutoModelForCausalLM.from_pretrained(folder, gguf_file=name).save_pretrained(other)"
         )
     return ": give a folder with config.json and model.safetensors, or a .safetensors file"
 

@@ -36,9 +36,9 @@ def load_model(
 
     Args:
         source: path of a Hugging Face folder or of a LoRA adapter's, of a .safetensors file with
-            config.json beside it, of llama2.c's folder or .bin file, or of a model that a run of
-            attlas saved; or a torch.nn.Module, a state dict, or an `Encoder` or `Translator` of
-            attlas.
+            config.json beside it, of llama.cpp's .gguf file, of llama2.c's folder or .bin file, or
+            of a model that a run of attlas saved; or a torch.nn.Module, a state dict, or an
+            `Encoder` or `Translator` of attlas.
         dtype: "float32" or "float64", which needs `jax.enable_x64(True)` around all that is done
             with the model; the source's when None, where halves become float32.
         name: name of the model in tables; its path or class when None.

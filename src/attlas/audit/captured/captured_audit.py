@@ -124,7 +124,7 @@ def _audited(
         deep, numbers = _deep(layers, loss)
         heads, facts = xr.merge([heads, deep]), facts | numbers
         decisions = decisions_of(CapturedTrial(loss, layers), options.budget)
-    findings = findings_of(heads, None if loss is None else _intervention(loss))
+    findings = findings_of(heads, None if loss is None else _intervention(loss), options.budget)
     if count is not None:
         count.end()
     return ModelAudit(
