@@ -7,7 +7,7 @@ from random_transformer import random_transformer
 
 from attlas.audit.decision import Decision
 from attlas.audit.decisions import decisions_of, removable_heads
-from attlas.audit.deep_level.ablation import ablate_together
+from attlas.audit.deep_level.ablation import JointAblation
 from attlas.audit.deep_level.head_trial import HeadTrial, rounded_weights
 from attlas.audit.sequence_loss import judged_batch
 
@@ -66,7 +66,7 @@ def test_heads_left_out_and_layers_rounded_are_those_of_the_model():
     batch = judged_batch(model, [draw.integers(11, size=size) for size in (5, 7, 6)])
     trial = HeadTrial(model, batch)
     heads = [(0, 1), (1, 0), (1, 2)]
-    before, after = ablate_together(model, batch, heads, "zero")
+    before, after = JointAblation(model, batch)(heads, "zero")
     np.testing.assert_allclose(trial.losses(), before, rtol=1e-6)
     np.testing.assert_allclose(trial.losses(heads), after, rtol=1e-6)
     np.testing.assert_allclose(trial.rounded({0: 16, 1: 16}), before, rtol=1e-3)

@@ -10,7 +10,7 @@ import pytest
 
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
-from attlas.audit.deep_level.ablation import ablate_together
+from attlas.audit.deep_level.ablation import JointAblation
 from attlas.audit.findings import Change, findings_of
 from attlas.audit.read_batch import token_batch
 from attlas.audit.sequence_loss import judged_batch
@@ -35,7 +35,7 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
     batch = judged_batch(model, reactions[:2], mask_token=words.mask, special=special)
 
     def intervene(places, replacement):
-        before, after = ablate_together(model, batch, places, replacement)
+        before, after = JointAblation(model, batch)(places, replacement)
         change = bootstrap_mean(after - before)
         return Change(float(np.mean(before)), *(float(each) for each in change[:3]), batch.unit)
 

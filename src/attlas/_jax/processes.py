@@ -109,13 +109,16 @@ def checker_variables(workers: int) -> dict[str, str]:
 
 
 def auditor_variables() -> dict[str, str]:
-    """The variables of a process that audits a small model, whose programs run once.
+    """The variables of a process that audits a small model, whose programs run on many sequences.
+
+    At level 0 rxnmapper's level data took 109 processor seconds with compiled programs at hand, at
+    level 1 it takes 56; compiled anew it takes 75.
 
     Examples:
         >>> auditor_variables().keys() == checker_variables(1).keys()
         True
     """
-    return {**worker_variables(1), **_on_the_cpu(cheap_flags())}
+    return {**worker_variables(1), **_on_the_cpu(sampler_flags())}
 
 
 def _on_the_cpu(flags: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.decision import Decision
 from attlas.audit.decisions import MOST, decisions_of
-from attlas.audit.deep_level.ablation import ablate_together
+from attlas.audit.deep_level.ablation import JointAblation
 from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.head_trial import HeadTrial
 from attlas.audit.deep_level.sharpness import model_sharpness
@@ -245,9 +245,7 @@ def _audited(
         heads=heads,
         depths=depths,
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
-        findings=findings_of(
-            heads, None if batch is None else _intervention(model, batch), options.budget
-        ),
+        findings=findings_of(heads, _intervention(model, batch), options.budget),
         decisions=decisions,
         facts=facts,
         notes=notes_of(model, tokens, batch, facts, options.source, context, protocol),
@@ -348,9 +346,15 @@ def _earlier(
     }
 
 
-def _intervention(model: TrainedTransformer, batch: JudgedBatch) -> Intervene:
+def _intervention(model: TrainedTransformer, batch: JudgedBatch | None) -> Intervene | None:
+    if batch is None:
+        return None
+
+    ablation: list[JointAblation] = []  # made when a finding asks for the first one
+
     def intervene(heads: Heads, replacement: str) -> Change:
-        before, after = ablate_together(model, batch, heads, replacement)
+        ablation.extend([] if ablation else [JointAblation(model, batch)])
+        before, after = ablation[0](heads, replacement)
         change = bootstrap_mean(after - before)
         loss, mean = float(np.mean(before)), float(change.mean)
         return Change(loss, mean, float(change.low), float(change.high), batch.unit)

@@ -12,8 +12,8 @@ from random_transformer import random_transformer
 from attlas.audit import sequence_loss
 from attlas.audit.deep_level.ablation import (
     REPLACEMENTS,
+    JointAblation,
     ablate_heads,
-    ablate_together,
     mean_head_outputs,
 )
 from attlas.audit.sequence_loss import judged_batch
@@ -107,7 +107,7 @@ def test_one_head_together_is_one_head_alone(replacement):
     model = random_transformer(H=3)
     batch = judged_batch(model, SEQUENCES)
     alone = ablate_heads(model, batch)
-    before, after = ablate_together(model, batch, [(1, 2)], replacement)
+    before, after = JointAblation(model, batch)([(1, 2)], replacement)
     np.testing.assert_allclose(before, alone.base, rtol=1e-12)
     want = alone.ablated[1, 2, REPLACEMENTS.index(replacement)]
     np.testing.assert_allclose(after, want, rtol=1e-12)
@@ -117,7 +117,7 @@ def test_all_heads_together_leave_the_rest_of_the_model():
     model = random_transformer(H=3)
     batch = judged_batch(model, SEQUENCES)
     everything = [(layer, head) for layer in range(2) for head in range(3)]
-    _, after = ablate_together(model, batch, everything, "zero")
+    _, after = JointAblation(model, batch)(everything, "zero")
     bare = model
     for index in range(2):
         bare = changed(

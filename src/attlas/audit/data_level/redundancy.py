@@ -10,6 +10,9 @@ from jaxtyping import Float
 from attlas.measures.attention.head_distances import head_distances
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
+_WIDTHS = 64
+"""Rows are padded to a multiple of this."""
+
 
 class Redundancy(NamedTuple):
     """Jensen-Shannon distances in [0, 1] between heads; NaN for pairs that were not compared.
@@ -45,8 +48,9 @@ def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: in
     distances, shifted = [], []
     widest = max(rows.shape[2] for rows in maps)
     for rows in maps:
-        # Weights of 0 change no distance, and one width is one program.
-        rows = np.pad(rows, ((0, 0), (0, 0), (0, widest - rows.shape[2])))
+        # Weights of 0 change no distance, and a width is a program: few widths, little padding.
+        width = min(widest, -(-rows.shape[2] // _WIDTHS) * _WIDTHS)
+        rows = np.pad(rows, ((0, 0), (0, 0), (0, width - rows.shape[2])))
         distances.append(np.asarray(head_distances(jnp.asarray(rows))))
         rolled = np.roll(rows, rows.shape[1] // 2, axis=1)
         shifted.append(np.asarray(head_distances(jnp.asarray(rows), jnp.asarray(rolled))))

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from attlas.audit.sequence_loss import (
     COMPARED,
@@ -22,6 +22,7 @@ from attlas.audit.sequence_loss import (
 )
 from attlas.transformers.canonical import Layer, Rotary
 from attlas.transformers.forward import (
+    attended,
     attention_input,
     attention_weights,
     complete_layer,
@@ -153,33 +154,74 @@ def _blocks(heads: int, x: Float[Array, "n T d"]) -> list[np.ndarray]:
     return np.array_split(np.arange(heads), -(-heads // most))
 
 
-def ablate_together(
-    model: TrainedTransformer,
-    batch: JudgedBatch,
-    heads: Sequence[tuple[int, int]],
-    replacement: str,
-) -> Float[np.ndarray, "two n"]:
-    """Loss of each sequence, unchanged and with several heads replaced at once.
+class JointAblation:
+    """Losses of a batch with several heads replaced at once.
 
-    Args:
-        heads: layer and head of each that is replaced.
-        replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
+    A layer is read when it is passed, so that one is in memory at a time. Layers before the first
+    replaced head are not passed again where the hidden states of all depths are small enough.
     """
-    present = jnp.asarray(batch.present)
-    way = REPLACEMENTS.index(replacement)
-    judge = _Judge(model, batch)
-    x = changed = model.embed_batch(batch.tokens)
-    for index in range(model.layers):
-        layer = model.layer(index)
-        x = pass_layer(layer, x, present)
-        members = [head for place, head in heads if place == index]
-        if not members:
-            changed = pass_layer(layer, changed, present)
-            continue
-        outputs = outputs_of(layer, changed, present, mean_head_outputs(layer, changed, present))
-        changed = leave_without(layer, changed, outputs, jnp.array(members), way)
-    judge.unchanged = x if batch.kind in COMPARED else None
-    return np.stack([judge(x), judge(changed)])
+
+    def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
+        self._model = model
+        self._members = similar_lengths(batch)
+        batches = [sequences_of(batch, members) for members in self._members]
+        self._present = [jnp.asarray(group.present) for group in batches]
+        self._judges = [_Judge(model, group) for group in batches]
+        states = [model.embed_batch(group.tokens) for group in batches]
+        size = sum(x.size * x.dtype.itemsize for x in states)
+        self._entering = {0: states}
+        for index in range(model.layers):
+            layer = model.layer(index)
+            states = [
+                pass_layer(layer, x, present)
+                for x, present in zip(states, self._present, strict=True)
+            ]
+            if size * (index + 2) <= _BYTES:
+                self._entering[index + 1] = states
+        if batch.kind in COMPARED:
+            for judge, x in zip(self._judges, states, strict=True):
+                judge.unchanged = x
+        self._unchanged = self._losses(states)
+
+    def __call__(
+        self, heads: Sequence[tuple[int, int]], replacement: str
+    ) -> Float[np.ndarray, "two n"]:
+        """Loss of each sequence, unchanged and with the heads replaced.
+
+        Args:
+            heads: layer and head of each that is replaced, at least one.
+            replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
+        """
+        way = REPLACEMENTS.index(replacement)
+        first = min(layer for layer, _ in heads)
+        start = max(index for index in self._entering if index <= first)
+        states = self._entering[start]
+        for index in range(start, self._model.layers):
+            members = [head for place, head in heads if place == index]
+            states = self._leave(self._model.layer(index), states, members, way)
+        return np.stack([self._unchanged, self._losses(states)])
+
+    def _leave(
+        self, layer: Layer, states: list[Array], heads: Sequence[int], way: int
+    ) -> list[Array]:
+        """Hidden states that leave a layer with some of its heads replaced."""
+        pairs = list(zip(states, self._present, strict=True))
+        if not heads:
+            return [pass_layer(layer, x, present) for x, present in pairs]
+        constant = jnp.zeros(states[0].shape[2], states[0].dtype)
+        if REPLACEMENTS[way] == "mean":
+            number = sum(int(present.sum()) for present in self._present)
+            for x, present in pairs:
+                mean = mean_head_outputs(layer, x, present)[jnp.array(heads)].sum(axis=0)
+                constant = constant + mean * (int(present.sum()) / number)
+        replaced = replaced_heads(layer, heads)
+        return [leave_replaced(layer, x, present, replaced, constant, way) for x, present in pairs]
+
+    def _losses(self, states: list[Array]) -> Float[np.ndarray, " n"]:
+        losses = np.zeros(sum(members.size for members in self._members))
+        for members, judge, x in zip(self._members, self._judges, states, strict=True):
+            losses[members] = judge(x)
+        return losses
 
 
 class _Judge:
@@ -276,17 +318,41 @@ def outputs_of(
     return _Outputs(attended, output, constant, uniform)
 
 
+def replaced_heads(layer: Layer, heads: Sequence[int]) -> Bool[np.ndarray, " H"]:
+    """Which heads of a layer are among some; one program serves all sets of them."""
+    return np.isin(np.arange(len(layer.attention.group)), list(heads))
+
+
 @eqx.filter_jit
-def leave_without(
-    layer: Layer, x: Float[Array, "n T d"], outputs: _Outputs, heads: Int[Array, " k"], way: int
+def leave_replaced(
+    layer: Layer,
+    x: Float[Array, "n T d"],
+    present: Bool[Array, "n T"],
+    replaced: Bool[Array | np.ndarray, " H"],
+    constant: Float[Array, " d"],
+    way: int,
 ) -> Float[Array, "n T d"]:
-    """Hidden states that leave the layer with some heads replaced together."""
-    attended, uniform = outputs.heads[heads].sum(axis=0), outputs.uniform[heads].sum(axis=0)
-    constant = jnp.broadcast_to(outputs.constant[heads].sum(axis=0), x.shape)
-    stand = (jnp.zeros_like(x), constant, uniform)[way]
-    return jax.vmap(complete_layer, in_axes=(None, 0, 0))(
-        layer, x, outputs.attended - attended + stand
-    )
+    """Hidden states that leave the layer with some heads replaced together.
+
+    Args:
+        constant: what the heads' means add, where these replace them; else zeros.
+        way: place in `REPLACEMENTS`.
+    """
+
+    def of_sequence(row: tuple[Array, Array]) -> Array:
+        rows, there = row
+        read = attention_input(layer, rows)
+        weights = attention_weights(layer.attention, read, there)
+        stand = jnp.zeros_like(weights[0])
+        if REPLACEMENTS[way] == "uniform":
+            equal = visible(layer.attention, rows.shape[0], there).astype(rows.dtype)
+            stand = equal / jnp.sum(equal, axis=-1, keepdims=True)
+        weights = jnp.where(jnp.asarray(replaced)[:, None, None], stand[None], weights)
+        return complete_layer(
+            layer, rows, attended(layer.attention, weights, read) + constant[None]
+        )
+
+    return jax.lax.map(of_sequence, (x, present))
 
 
 @eqx.filter_jit

@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.audit.deep_level.ablation import (
+    REPLACEMENTS,
     AlikeSequences,
-    leave_without,
-    outputs_of,
+    leave_replaced,
     pass_layer,
+    replaced_heads,
 )
 from attlas.audit.deep_level.changed_maps import LayerChange, leave_changed, observed_layer
 from attlas.audit.head_cosines import HeadPair, head_cosines
@@ -22,6 +23,8 @@ from attlas.audit.trial import MapObservation
 from attlas.transformers.canonical import Layer, Rotary
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import whole_model
+
+_ZERO = REPLACEMENTS.index("zero")
 
 
 class HeadTrial:
@@ -56,9 +59,8 @@ class HeadTrial:
             layer = self._layers[index]
             if index not in members:
                 return pass_layer(layer, x, group.present)
-            nothing = jnp.zeros((len(layer.attention.group), x.shape[2]), x.dtype)
-            outputs = outputs_of(layer, x, group.present, nothing)
-            return leave_without(layer, x, outputs, jnp.array(members[index]), 0)
+            replaced, nothing = replaced_heads(layer, members[index]), jnp.zeros_like(x[0, 0])
+            return leave_replaced(layer, x, group.present, replaced, nothing, _ZERO)
 
         return self._losses(leave, min(members, default=self.layers))
 
