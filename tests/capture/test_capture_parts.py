@@ -7,11 +7,11 @@ from captured_models import library, random_model, random_tokens
 
 torch, _ = library()
 
-from attlas.capture.attention_trace import AttentionTrace, shaped  # noqa: E402
 from attlas.capture.captured_run import Call, run_captured, run_changed  # noqa: E402
 from attlas.capture.linear_maps import linear_map, matching_columns, read_norm  # noqa: E402
 from attlas.capture.replaced_context import replaced_context  # noqa: E402
 from attlas.capture.rotation_fit import fitted_rotation  # noqa: E402
+from attlas.torch.attention_trace import AttentionTrace, shaped  # noqa: E402
 
 
 def test_a_product_with_a_parameter_or_without_a_softmax_is_no_attention():
@@ -34,6 +34,32 @@ def test_heads_inside_the_batch_axis_and_a_sink_are_taken_apart():
     assert whole.weights.shape == whole.logits.shape == (2, 3, 5, 5)
     torch.testing.assert_close(whole.context.flatten(0, 1), context)
     assert (whole.weights.sum(-1) < 1).all()
+
+
+def test_the_scale_is_what_the_product_is_multiplied_by():
+    def times(product, x):
+        return 3 * product / torch.tensor(2.0) + torch.ones(5, 5)
+
+    def in_place(product, x):
+        product /= 4
+        product *= torch.arange(5.0)  # an array is no scale
+        return 10 * torch.tanh(product / 10)
+
+    def of_sums(product, x):
+        return torch.baddbmm(product[0] * 0, x[0], x[0].transpose(1, 2), alpha=0.3)
+
+    def written(product, x):
+        target = torch.zeros_like(product)
+        target[:] = product * 5
+        return target
+
+    x = torch.randn(2, 4, 5, 3)
+    for code, scale in ((times, 1.5), (in_place, 0.25), (of_sums, 0.3), (written, 5.0)):
+        seen = []
+        with AttentionTrace(seen.append):
+            logits = code(x @ x.transpose(-1, -2), x)
+            logits.softmax(-1) @ (x if logits.dim() == 4 else x[0])
+        assert [each.scale for each in seen] == [pytest.approx(scale)], code.__name__
 
 
 def test_what_a_callback_returns_stands_in_place_of_the_context():

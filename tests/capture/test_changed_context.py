@@ -5,13 +5,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not installed")
 
-from attlas.capture.attention_trace import Attended  # noqa: E402
 from attlas.capture.changed_context import (  # noqa: E402
     with_rounded_logits,
     with_shared_map,
     without_token,
 )
 from attlas.capture.measured_maps import measured_maps  # noqa: E402
+from attlas.torch.attention_trace import Attended  # noqa: E402
 
 
 def attended(own=None):

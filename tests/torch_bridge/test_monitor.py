@@ -235,7 +235,7 @@ def test_what_cannot_be_monitored_is_refused(tmp_path):
         Monitor(torch.nn.Linear(2, 2), torch.ones(1, 2), tmp_path / "a.json")
     with pytest.raises(UserError, match="every = 0 is not a number of steps"):
         Monitor(torch.nn.Linear(2, 2), torch.ones(1, 2), good, every=0)
-    with pytest.raises(UserError, match="Linear has no attention that can be seen"):
+    with pytest.raises(UserError, match="Linear ran no attention that can be seen"):
         Monitor(torch.nn.Linear(2, 2), torch.ones(1, 2), good)(0)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):

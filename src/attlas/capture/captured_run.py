@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attlas.capture.attention_trace import Attended, AttentionTrace, shaped
+from attlas.torch.attention_trace import Attended, AttentionTrace, shaped
 
 
 class Call(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attlas.capture.attention_trace import Attended
+from attlas.torch.attention_trace import Attended
 
 
 def without_token(seen: Attended, heads: Sequence[int], place: int) -> Tensor:

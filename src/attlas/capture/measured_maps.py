@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attlas.capture.attention_trace import Attended
+from attlas.torch.attention_trace import Attended
 
 
 def measured_maps(seen: Attended, rows: int) -> Float[np.ndarray, "four B H"]:

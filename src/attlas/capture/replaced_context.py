@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attlas.capture.attention_trace import Attended
+from attlas.torch.attention_trace import Attended
 
 
 def replaced_context(seen: Attended, heads: Sequence[int], replacement: str) -> Tensor:

@@ -2,7 +2,8 @@
 
 `from attlas.torch import LpMirrorDescent, Monitor, SubspaceAdapter, attention_groups, split` is
 the interface; a name is imported when it is first used. It needs the extra: `pip install
-'attlas[torch]'`. No other part of attlas imports torch, and none imports this folder.
+'attlas[torch]'`. Beside it only `attlas.capture` needs torch, and takes the trace of attention from
+here.
 """
 
 from typing import TYPE_CHECKING

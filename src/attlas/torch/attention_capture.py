@@ -1,9 +1,10 @@
 """See the attention of a model while it runs, whatever kernel it trains with.
 
-Two kinds of models are seen: those of Hugging Face transformers that take their attention from
-its interface (`AttentionInterface`), and whatever is built of `torch.nn.MultiheadAttention`.
-Queries and keys are those that the softmax takes, after rotary positions; the logits are computed
-from them here, for fused kernels show none.
+Models of Hugging Face transformers that take their attention from its interface
+(`AttentionInterface`), and modules of `torch.nn.MultiheadAttention`, are asked for queries and
+keys; the logits are computed from them here, for fused kernels show none. What attends in code of
+its own (falcon, bloom, deberta, or your own module) is seen by `attlas.torch.attention_trace`.
+Queries and keys are those that the products take, after rotary positions.
 """
 
 import importlib
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.core.errors import UserError
+from attlas.torch.attention_trace import Attended, AttentionTrace, shaped
 from attlas.torch.head_statistics import with_sinks
 
 _NAME = "attlas_monitor"
@@ -31,8 +33,8 @@ class Seen(NamedTuple):
         logits: (batch, heads, T, S), scaled, with additive positions, without the mask.
         allowed: (batch or 1, heads or 1, T, S), False where masked.
         size: (batch, heads, T), the norm of each query times the largest norm of a key.
-        sinks: (heads,), learned logits that stand beside the keys in every row and have no value,
-            as in gpt-oss; None where there are none.
+        sinks: (heads,) or (batch, heads, T, 1), learned logits that stand beside the keys in every
+            row and have no value, as in gpt-oss; None where there are none.
     """
 
     name: str
@@ -60,7 +62,7 @@ def captured_attention(
         The list, in the order in which the layers run.
 
     Raises:
-        UserError: for a model without attention of either kind.
+        UserError: where an attention is computed in blocks, so that it has no rows of all tokens.
 
     Examples:
         >>> layer = nn.MultiheadAttention(4, 2, batch_first=True)
@@ -71,11 +73,16 @@ def captured_attention(
         [(1, 2, 3, 3)]
     """
     reduced: list[Reduced] = []
+    names = {id(module): _WRAPPED.sub("", name) for name, module in model.named_modules()}
+    places = _Places(names)
 
     def note(seen: Seen) -> None:
         reduced.append(reduce(seen))
 
-    names = {id(module): _WRAPPED.sub("", name) for name, module in model.named_modules()}
+    def traced(attended: Attended) -> None:
+        if not places.inside:
+            note(_plain(attended, places))
+
     with ExitStack() as stack:
         layers = [m for m in model.modules() if isinstance(m, nn.MultiheadAttention)]
         if layers:
@@ -88,16 +95,61 @@ def captured_attention(
                 _reader(note, names[id(layer)]), with_kwargs=True
             )
             stack.callback(hook.remove)
-        hosts = _hosts(model)
-        for host in hosts:
-            stack.enter_context(_interface(host, note, names))
-        if not hosts and not layers:
-            raise UserError(
-                f"{type(model).__name__} has no attention that can be seen: give a model of "
-                "transformers or of torch.nn.MultiheadAttention, or call head_statistics with "
-                "logits of your own"
-            )
+        for host in _hosts(model):
+            stack.enter_context(_interface(host, note, places))
+        stack.enter_context(places.followed(model))
+        stack.enter_context(AttentionTrace(traced))
         yield reduced
+
+
+class _Places:
+    """Where in a model the code that runs stands.
+
+    Attributes:
+        names: of the modules, by id.
+        running: names of the modules whose forward pass has begun and not ended.
+        sequences: length of the batch axis of what the model was given.
+        inside: whether the interface of transformers attends, which is noted there.
+    """
+
+    def __init__(self, names: dict[int, str]) -> None:
+        self.names = names
+        self.running: list[str] = []
+        self.sequences = 1
+        self.inside = False
+
+    @contextmanager
+    def followed(self, model: nn.Module) -> Iterator[None]:
+        """Hooks on all modules, removed at the end."""
+
+        def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if module is model:
+                values = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.ndim]
+                self.sequences = len(values[0]) if values else 1
+            self.running.append(self.names.get(id(module), ""))
+
+        def leave(_: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            self.running.pop()
+
+        with ExitStack() as stack:
+            for module in model.modules():
+                before = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
+                stack.callback(before.remove)
+                stack.callback(module.register_forward_hook(leave).remove)
+            yield
+
+
+def _plain(attended: Attended, places: _Places) -> Seen:
+    """What the trace noticed, with axes of sequences and heads."""
+    name = places.running[-1] if places.running else ""
+    seen = shaped(attended, places.sequences)
+    if seen is None:
+        raise UserError(
+            f"{name or 'the model'} attends in blocks or windows (as longformer, led and big_bird "
+            "do), so that no row of weights over all tokens exists: it is not seen; give "
+            "head_statistics logits of your own"
+        )
+    return _seen(name, seen.logits, seen.allowed, seen.queries, seen.keys, seen.scale, seen.own)
 
 
 def _hosts(model: nn.Module) -> list[nn.Module]:
@@ -108,7 +160,7 @@ def _hosts(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def _interface(model: Any, note: Callable[[Seen], None], names: dict[int, str]) -> Iterator[None]:
+def _interface(model: Any, note: Callable[[Seen], None], places: _Places) -> Iterator[None]:
     library = importlib.import_module("transformers")
     masks = importlib.import_module("transformers.masking_utils")
 
@@ -136,25 +188,43 @@ def _interface(model: Any, note: Callable[[Seen], None], names: dict[int, str]) 
             allowed = added > torch.finfo(added.dtype).min / 2
             # What is added and no mask is a position.
             logits = logits + torch.where(allowed, added, 0)
-        note(_seen(names.get(id(module), ""), logits, allowed, query, key, scale, sinks))
+        name = places.names.get(id(module), "")
+        note(_seen(name, logits, allowed, query, key, scale, sinks))
         masked = with_sinks(logits.masked_fill(~allowed, torch.finfo(logits.dtype).min), sinks)
         weights = masked.softmax(-1)[..., : key.shape[2]].to(value.dtype)
         out = torch.einsum("bhts,bhsd->bthd", weights, value).contiguous()
         return out, weights
 
-    library.AttentionInterface.register(_NAME, attend)
+    def attend_unseen(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        places.inside = True  # what the trace would see of it is noted already
+        try:
+            return attend(*args, **kwargs)
+        finally:
+            places.inside = False
+
+    library.AttentionInterface.register(_NAME, attend_unseen)
     library.AttentionMaskInterface.register(_NAME, masks.eager_mask)
-    before = model.config._attn_implementation
+    before = [(config, config._attn_implementation_internal) for config in _settings(model)]
     try:
-        model.set_attn_implementation(_NAME)
-        if model.config._attn_implementation != _NAME:
-            raise UserError(
-                f"{type(model).__name__} does not take its attention from the interface of "
-                "transformers: it cannot be seen"
-            )
+        # Of the others transformers warns that they attend in code of their own: they are traced.
+        if getattr(model, "_can_set_attn_implementation", lambda: True)():
+            model.set_attn_implementation(_NAME)
         yield
     finally:
-        model.set_attn_implementation(before)
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
+
+
+def _settings(model: nn.Module) -> list[Any]:
+    """The configurations of a model and of the models in it, each of which names a kernel."""
+    waiting = [getattr(module, "config", None) for module in model.modules()]
+    configurations: dict[int, Any] = {}
+    while waiting:
+        config = waiting.pop()
+        if hasattr(config, "_attn_implementation_internal") and id(config) not in configurations:
+            configurations[id(config)] = config
+            waiting += vars(config).values()
+    return list(configurations.values())
 
 
 def _seen(
@@ -169,8 +239,8 @@ def _seen(
     wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
     norms = [torch.linalg.vector_norm(x.to(wide), dim=-1) for x in (query, key)]
     size = abs(scale) * norms[0] * norms[1].amax(-1, keepdim=True)
-    learned = None if sinks is None else sinks.detach().to(wide)
-    return Seen(name, logits.detach().to(wide), allowed, size.detach(), learned)
+    beside = None if sinks is None else sinks.detach().to(wide)
+    return Seen(name, logits.detach().to(wide), allowed, size.detach(), beside)
 
 
 def _reader(note: Callable[[Seen], None], name: str) -> Callable[..., None]:

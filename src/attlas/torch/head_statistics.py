@@ -26,8 +26,9 @@ def head_statistics(
         rows: (batch, T), booleans; False is a row of padding, which does not count.
         size: denominator of a gap, (batch, heads, T), such as the norm of the query times the
             largest norm of a key; no margin when None.
-        sinks: learned logits that stand beside the keys in every row and have no value, (heads,):
-            what they take is missing from the weights of the keys, and part of the entropy.
+        sinks: learned logits that stand beside the keys in every row and have no value, (heads,) or
+            (batch, heads, T, 1): what they take is missing from the weights of the keys, and part
+            of the entropy.
 
     Returns:
         One tensor of length heads for each name; NaN where no row has what is asked.
@@ -67,7 +68,7 @@ def head_statistics(
 
 
 def with_sinks(logits: Tensor, sinks: Tensor | None) -> Tensor:
-    """The logits with a last column of learned ones, (heads,); as they are where there are none.
+    """The logits with a last column of learned ones, (heads,) or (batch, heads, T, 1), if any.
 
     Examples:
         >>> with_sinks(torch.zeros(1, 2, 1, 1), torch.tensor([1.0, 2.0])).tolist()
@@ -75,7 +76,8 @@ def with_sinks(logits: Tensor, sinks: Tensor | None) -> Tensor:
     """
     if sinks is None:
         return logits
-    column = sinks.to(logits).reshape(1, -1, 1, 1).expand(*logits.shape[:3], 1)
+    column = sinks if sinks.ndim == 4 else sinks[None, :, None, None]
+    column = column.to(logits).expand(*logits.shape[:3], 1)
     return torch.cat([logits, column], dim=-1)
 
 

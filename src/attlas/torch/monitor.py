@@ -34,12 +34,15 @@ class Monitor:
     first key is the first that is none.
 
     Call it with the step number in your own loop, or hand `callback()` to
-    `transformers.Trainer`. It sees the models of `attlas.torch.attention_capture`; the model is
-    run in evaluation mode without gradients, and left as it was.
+    `transformers.Trainer`. It sees every softmax over all tokens, as
+    `attlas.torch.attention_capture` says, and refuses attention in blocks or windows, as that of
+    longformer, which has no rows over all tokens; the model is run in evaluation mode without
+    gradients, and left as it was.
 
     Args:
         batch: input of the model: a mapping of keyword arguments, a tuple of positional ones, or
-            one tensor. For a Hugging Face model `attention_mask` says which rows are padding; else
+            one tensor. For a Hugging Face model `attention_mask` says which rows are padding, and
+            for its decoder beside an encoder `decoder_attention_mask`, or labels of -100; else
             `rows` does.
         path: the file, which must end in `.monitor.jsonl`; put it into the results folder for
             `attlas report`. It begins anew unless `resume`.
@@ -104,7 +107,10 @@ class Monitor:
         ):
             run_on(self.model, self.batch, next(self.model.parameters()).device)
         if not seen:
-            raise UserError(f"{type(self.model).__name__} ran no attention that can be seen")
+            raise UserError(
+                f"{type(self.model).__name__} ran no attention that can be seen: load it with "
+                'attn_implementation="eager", or call head_statistics with logits of your own'
+            )
         layers = [statistics for *_, statistics in seen]
         sinks = torch.cat([layer["sink"] for layer in layers])
         return {
@@ -137,17 +143,29 @@ class Monitor:
     def _reduced(self, layer: Seen) -> tuple[str, int, int, dict[str, Tensor]]:
         """Name, sequences, tokens and statistics of a layer, whose maps are not held any longer."""
         count, _, T, _ = layer.logits.shape
-        rows = self._rows(count, T, layer.logits.device)
+        rows = self._rows(count, T, layer)
         statistics = head_statistics(layer.logits, layer.allowed, rows, layer.size, layer.sinks)
         return layer.name, count, T, statistics
 
-    def _rows(self, count: int, T: int, device: torch.device) -> Tensor:
+    def _rows(self, count: int, T: int, layer: Seen) -> Tensor:
         rows = self.rows
         if rows is None and isinstance(self.batch, Mapping):
-            rows = self.batch.get("attention_mask")
+            if self._in_decoder(layer.name):
+                rows, labels = (self.batch.get(x) for x in ("decoder_attention_mask", "labels"))
+                rows = labels != -100 if rows is None and labels is not None else rows
+            else:
+                rows = self.batch.get("attention_mask")
         if rows is None or tuple(rows.shape) != (count, T):
-            return torch.ones(count, T, dtype=torch.bool, device=device)
-        return rows.to(device).bool()
+            return torch.ones(count, T, dtype=torch.bool, device=layer.logits.device)
+        return rows.to(layer.logits.device).bool()
+
+    def _in_decoder(self, name: str) -> bool:
+        """Whether the rows of a layer are those of a decoder that reads an encoder's tokens."""
+        sides = any(
+            getattr(getattr(module, "config", None), "is_encoder_decoder", False)
+            for module in self.model.modules()
+        )
+        return sides and "decoder" in name.split(".")
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attlas.audit.deep_level.ablation import REPLACEMENTS
-from attlas.capture.attention_trace import Attended
 from attlas.capture.captured_model import CapturedModel, sequence_losses
 from attlas.capture.captured_run import Change
 from attlas.capture.replaced_context import replaced_context
 from attlas.core.errors import UserError
+from attlas.torch.attention_trace import Attended
 
 _TOKENS = 2**12
 """Tokens of the sequences that run together."""

@@ -10,11 +10,11 @@ from attlas.audit.captured.captured_ablation import CapturedLoss, unchanged
 from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.head_cosines import HeadPair, Map, head_cosines
 from attlas.audit.trial import SINK_TOKENS, MapObservation
-from attlas.capture.attention_trace import Attended
 from attlas.capture.captured_heads import CapturedHeads, Projected
 from attlas.capture.changed_context import with_rounded_logits, with_shared_map, without_token
 from attlas.capture.measured_maps import measured_maps
 from attlas.capture.rounded_blocks import blocks_of, rounded_blocks
+from attlas.torch.attention_trace import Attended
 
 
 class CapturedTrial:

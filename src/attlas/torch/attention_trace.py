@@ -1,8 +1,9 @@
 """See every softmax attention that a PyTorch model computes, whatever its code looks like.
 
 A product of two activations whose result goes through a softmax and into another product is an
-attention: the trace follows tensors from the first product to the second. Fused kernels hide them:
-a model of transformers has to run with its eager attention.
+attention: the trace follows tensors from the first product to the second. PyTorch's own
+`scaled_dot_product_attention` is seen, too; other fused kernels hide what they compute: a model of
+transformers has to run with its eager attention.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,9 +11,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 _PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm", "einsum"}
+_TIMES = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
+_OVER = {"div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__"}
 _MASKED = -9e3
 """Logits below it are masked: libraries put the least number of some type there, or -10,000."""
 
@@ -28,6 +32,7 @@ class Attended(NamedTuple):
         values: (B, H, S, v).
         context: weights times values, (B, H, T, v).
         own: logits of a sink of the model's own, which is no token, (B, H, T, 1); None for none.
+        scale: by what the product of queries and keys is multiplied on its way to the logits.
     """
 
     queries: Tensor
@@ -37,6 +42,7 @@ class Attended(NamedTuple):
     values: Tensor
     context: Tensor
     own: Tensor | None = None
+    scale: float = 1.0
 
     @property
     def allowed(self) -> Tensor:
@@ -51,6 +57,7 @@ class _Tag(NamedTuple):
     queries: Tensor
     keys: Tensor
     logits: Tensor | None
+    scale: float = 1.0
 
 
 class AttentionTrace(TorchFunctionMode):
@@ -85,6 +92,13 @@ class AttentionTrace(TorchFunctionMode):
         if self._wide:
             func, args, kwargs = _widened(func, args, kwargs)
         result = func(*args, **kwargs)
+        if func is scaled_dot_product_attention:
+            return self._noticed(_unfused(result, *args, **kwargs))
+        if func is Tensor.__setitem__:
+            # What is written into a tensor is what it descends from.
+            result = args[0]
+            self._follow("", result, (args[2],), {})
+            return None
         if isinstance(result, Tensor) and result.is_floating_point():
             return self._follow(getattr(func, "__name__", ""), result, args, kwargs)
         return result
@@ -99,21 +113,62 @@ class AttentionTrace(TorchFunctionMode):
             pair = operands[-2:]
             if tag is not None and tag.logits is not None:
                 if tag.tensor is pair[0] and pair[0].shape[-1] == pair[1].shape[-2]:
-                    self._tags.clear()
-                    seen = Attended(tag.queries, tag.keys, tag.logits, pair[0], pair[1], result)
-                    replaced = self._attended(seen)
-                    return result if replaced is None else replaced
+                    tensors = tag.queries, tag.keys, tag.logits, pair[0], pair[1], result
+                    return self._noticed(Attended(*tensors, scale=tag.scale))
                 return result
             keys = _keys(pair, result)
             if keys is not None:
-                self._tags[id(result)] = _Tag(result, pair[0], keys, None)
+                scale = kwargs.get("alpha", 1.0)
+                self._tags[id(result)] = _Tag(result, pair[0], keys, None, scale)
             return result
         if tag is None:
             return result
         if name == "softmax" and tag.logits is None:
             tag = tag._replace(logits=next(iter(operands)))
+        elif name in _TIMES | _OVER and tag.logits is None:
+            tag = tag._replace(scale=_scaled(tag.scale, name, args))
         self._tags[id(result)] = tag._replace(tensor=result)
         return result
+
+    def _noticed(self, seen: Attended) -> Tensor:
+        """Hand an attention over; its context, or what stands in place of it."""
+        self._tags.clear()
+        replaced = self._attended(seen)
+        return seen.context if replaced is None else replaced
+
+
+def _scaled(scale: float, name: str, factors: tuple[Any, ...]) -> float:
+    """The scale after a product or quotient with a number; as it is after one with an array."""
+    numbers = [each for each in factors if not isinstance(each, Tensor) or each.numel() == 1]
+    if len(numbers) != 1:
+        return scale
+    return scale / float(numbers[0]) if name in _OVER else scale * float(numbers[0])
+
+
+def _unfused(
+    context: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Attended:
+    """What PyTorch's fused kernel computed, with the logits and weights that it does not show."""
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = (each.repeat_interleave(groups, -3) for each in (key, value))
+    logits = factor * (query @ key.transpose(-1, -2))
+    if is_causal:
+        attn_mask = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).tril()
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        logits = logits.masked_fill(~attn_mask, torch.finfo(logits.dtype).min)
+    elif attn_mask is not None:
+        logits = logits + attn_mask
+    return Attended(query, key, logits, logits.softmax(-1), value, context, scale=factor)
 
 
 def _keys(pair: list[Tensor], result: Tensor) -> Tensor | None:
@@ -174,7 +229,7 @@ def shaped(seen: Attended, sequences: int) -> Attended | None:
     assert values is not None
     logits, own = logits.tensor_split([weights.shape[-1]], dim=-1)  # a sink's own stands last
     own = own if own.shape[-1] else None
-    whole = Attended(queries, keys, logits, weights, values, context, own)  # pyright: ignore
+    whole = Attended(queries, keys, logits, weights, values, context, own, seen.scale)  # pyright: ignore
     return whole if values.shape[-2] == weights.shape[-1] else None
 
 
