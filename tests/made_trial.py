@@ -19,6 +19,7 @@ class Made:
     def __init__(self, costs, pair=(), layer_costs=(0.0, 0.0), number=16, maps=None):
         self.costs, self.pair, self.layer_costs = costs, set(pair), layer_costs
         self.heads, self.layers = tuple(costs), len(layer_costs)
+        self.removable = tuple((head,) for head in costs)
         self.base = np.linspace(1.0, 3.0, number)
         self.maps = maps or {}
         self.asked = []

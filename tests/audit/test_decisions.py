@@ -26,6 +26,20 @@ def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together()
     assert "no single layer beyond its interval" in rounding.what
 
 
+def test_layers_that_share_weights_lose_a_head_together():
+    costs = {(0, 0): 0.0, (0, 1): 0.001, (1, 0): 0.001, (1, 1): 5.0}
+    trial = Made(costs)
+    trial.removable = (((0, 0), (1, 0)), ((0, 1), (1, 1)))
+    removal, *_ = decisions_of(trial)
+    assert removal.heads == ((0, 0), (1, 0))
+    assert removal.change == pytest.approx(0.001)
+    dear = Made(dict.fromkeys(costs, 5.0))
+    dear.removable = trial.removable
+    none, *_ = decisions_of(dear)
+    assert none.what.endswith("are heads 0.0, 1.0 (layers that share weights lose the same heads)")
+    assert none.meaning.endswith("removing them alone")
+
+
 def test_a_layer_that_rounding_hurts_is_spared():
     none, rounding, _ = decisions_of(Made({(0, 0): 9.0, (0, 1): 2.0}, layer_costs=(0.1, 0.5)))
     assert none.what.startswith("None of 2 heads can be removed for at most 0.0193 nats")

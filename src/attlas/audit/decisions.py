@@ -64,28 +64,30 @@ def removable_heads(
 ) -> list[tuple[int, int]]:
     """Heads that can be left out together: the cheapest first, as long as the joint cost allows.
 
+    Layers that share weights lose the same heads, see `Trial.removable`.
+
     Args:
         base: losses of the unchanged model.
         choosing: places of the sequences on which the cost is taken, a vector.
         allowed: largest mean change of the loss on these.
         progress: called with the trials done, and of at most how many.
-        costs: mean change of the loss without each head alone; measured when None.
+        costs: mean change of the loss without each of `trial.removable`; measured when None.
     """
-    heads = list(trial.heads)
+    sets = trial.removable
     costs = _single_costs(trial, base, choosing, progress) if costs is None else costs
     removable: list[tuple[int, int]] = []
     refused = 0
     for place, number in enumerate(np.argsort(costs, kind="stable")):
         if costs[number] > allowed or refused == _PATIENCE:
             break
-        joint = bootstrap_mean((trial.losses([*removable, heads[number]]) - base)[choosing])
+        joint = bootstrap_mean((trial.losses([*removable, *sets[number]]) - base)[choosing])
         if float(joint.high) <= allowed:
-            removable.append(heads[number])
+            removable += sets[number]
             refused = 0
         else:
             refused += 1
-        progress(len(heads) + place + 1, 2 * len(heads))
-    progress(2 * len(heads), 2 * len(heads))
+        progress(len(sets) + place + 1, 2 * len(sets))
+    progress(2 * len(sets), 2 * len(sets))
     return sorted(removable)
 
 
@@ -95,11 +97,11 @@ def _single_costs(
     choosing: np.ndarray,
     progress: Callable[[int, int], None],
 ) -> list[float]:
-    """Mean change of the loss without each head alone."""
+    """Mean change of the loss without each head alone, in all layers that share it."""
     costs = []
-    for place, head in enumerate(trial.heads):
-        costs.append(float(np.mean((trial.losses([head]) - base)[choosing])))
-        progress(place + 1, 2 * len(trial.heads))
+    for place, heads in enumerate(trial.removable):
+        costs.append(float(np.mean((trial.losses(heads) - base)[choosing])))
+        progress(place + 1, 2 * len(trial.removable))
     return costs
 
 
@@ -111,28 +113,37 @@ def _no_removal(
 ) -> Decision:
     """That no head can go, and what the cheapest one costs."""
     choosing, testing = halves(base.size)
-    head = trial.heads[int(np.argmin(costs))]
-    changed = trial.losses([head])
+    heads = trial.removable[int(np.argmin(costs))]
+    changed = trial.losses(heads)
+    it, its, are = ("it", "its output", "is")
+    if len(heads) > 1:
+        it, its, are = ("them", "their outputs", "are")
     return measured_decision(
         trial,
-        lambda model: model.losses([head]),
+        lambda model: model.losses(heads),
         base,
         changed,
         testing,
         kind="heads",
         what=(
             f"None of {len(trial.heads)} heads can be removed for at most {plain_number(allowed)} "
-            f"{trial.unit}; the cheapest is {named_heads([head])}"
+            f"{trial.unit}; the cheapest {are} {named_heads(heads)}{_shared(trial)}"
         ),
         meaning=(
-            f"On the {choosing.size} {trial.examples} that chose it its output, set to zero, "
-            f"changes the loss by {change_text((changed - base)[choosing])} {trial.unit}. The "
-            "effect is that of removing it alone"
+            f"On the {choosing.size} {trial.examples} that chose {it} the loss changes by "
+            f"{change_text((changed - base)[choosing])} {trial.unit} with {its} set to zero. The "
+            f"effect is that of removing {it} alone"
         ),
         action=f"Keep all heads, or raise --budget, which is a share of the loss; more "
         f"{trial.examples} shorten the interval",
         advised=False,
     )
+
+
+def _shared(trial: Trial) -> str:
+    """That layers share weights, where they do."""
+    several = any(len(heads) > 1 for heads in trial.removable)
+    return " (layers that share weights lose the same heads)" if several else ""
 
 
 def _removal(
@@ -161,6 +172,7 @@ def _removal(
         what=(
             f"{len(heads)} of {len(trial.heads)} heads "
             f"{'can' if is_cheap else 'could'} be removed together: {named_heads(heads)}"
+            f"{_shared(trial)}"
         ),
         meaning=(
             f"On the {choosing.size} {trial.examples} that chose them their outputs, set to zero, "

@@ -37,10 +37,7 @@ def export_without(
     """
     if not heads:
         raise UserError("no heads can be removed within the budget: nothing is exported")
-    if not (source / "config.json").is_file() or "tensors_sha256" in (
-        source / "config.json"
-    ).read_text(encoding="utf-8"):
-        raise UserError(f"{source} is not a Hugging Face folder: only these are exported")
+    require_exportable(source)
     members: dict[int, list[int]] = {}
     for layer, head in heads:
         members.setdefault(layer, []).append(head)
@@ -61,3 +58,19 @@ def export_without(
             matrices[layer] = found.W_O
     blocks = {layer: (np.asarray(matrices[layer]), members[layer]) for layer in members}
     return write_pruned_folder(source, target, blocks)
+
+
+def require_exportable(source: Path) -> None:
+    """Check that a folder's files can be written without some heads, before hours of an audit.
+
+    Raises:
+        UserError: if it is not a Hugging Face folder, or has no .safetensors files.
+    """
+    config = source / "config.json"
+    if not config.is_file() or "tensors_sha256" in config.read_text(encoding="utf-8"):
+        raise UserError(f"{source} is not a Hugging Face folder: only these are exported")
+    if not any(source.glob("*.safetensors")):
+        raise UserError(
+            f"{source} has no .safetensors files, of which alone heads are removed: load it with "
+            "transformers, and save it with save_pretrained(folder)"
+        )

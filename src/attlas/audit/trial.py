@@ -1,6 +1,6 @@
 """What an audit may try on a model: a protocol for models read here and for captured ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -56,6 +56,11 @@ class Trial(Protocol):
         ...
 
     @property
+    def removable(self) -> Sequence[tuple[tuple[int, int], ...]]:
+        """The heads in sets that a file can lose: a head of all layers that share its weights."""
+        ...
+
+    @property
     def layers(self) -> int:
         """Number of layers whose weights can be rounded."""
         ...
@@ -90,3 +95,22 @@ class Trial(Protocol):
     def pairs(self) -> Sequence[HeadPair]:
         """Pairs of heads of one layer, with the cosines of their weights."""
         ...
+
+
+def sharing_heads(
+    heads: Sequence[tuple[int, int]], stored: Sequence[Hashable]
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Heads in sets with the same stored weights.
+
+    Args:
+        heads: layer and number of each.
+        stored: what the weights of each layer are stored as, equal for layers that share them.
+
+    Examples:
+        >>> sharing_heads([(0, 0), (0, 1), (1, 0), (1, 1)], ["a", "a"])
+        (((0, 0), (1, 0)), ((0, 1), (1, 1)))
+    """
+    sets: dict[Hashable, list[tuple[int, int]]] = {}
+    for layer, head in heads:
+        sets.setdefault((stored[layer], head), []).append((layer, head))
+    return tuple(tuple(members) for members in sets.values())

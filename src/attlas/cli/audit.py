@@ -88,6 +88,7 @@ def audit(
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
+    from attlas.audit.exported import require_exportable
     from attlas.audit.opened_model import opened
     from attlas.experiments.audits import audited_model
     from attlas.experiments.trained_models import model_title
@@ -98,7 +99,10 @@ def audit(
     _probe_places(out, json_, export)
     source = audited_model(session.results, model)
     steps = checkpoints_of(source) or ((0, source),)
-    config = open_checkpoint(source := steps[-1][1]).config
+    source = steps[-1][1]
+    if export is not None:
+        require_exportable(source)
+    config = open_checkpoint(source).config
     tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
     name = None if len(steps) > 1 else model_title(source.resolve())
     judged = any((labels, images, pairs))

@@ -38,7 +38,7 @@ def write_pruned_folder(source: Path, target: Path, blocks: Blocks) -> list[str]
 
     Raises:
         UserError: if the target has files, or an output projection is in no file of the folder, in
-            several tensors, or shared by layers.
+            several tensors, or shared by layers that do not lose the same heads.
     """
     require_new_folder(target)
     files = [SafetensorsFile(path) for path in sorted(source.glob("*.safetensors"))]
@@ -50,12 +50,12 @@ def write_pruned_folder(source: Path, target: Path, blocks: Blocks) -> list[str]
     for file in files:
         ranges = [
             zero
-            for layer, (owner, name, inputs_first) in places.items()
+            for name, (owner, layer, inputs_first) in places.items()
             if owner is file
             for zero in _ranges(file.tensors[name], *blocks[layer], inputs_first)
         ]
         write_file(target / file.path.name, _pieces(file.path, sorted(ranges)))
-    return sorted(name for _, name, _ in places.values())
+    return sorted(places)
 
 
 def require_new_folder(target: Path) -> None:
@@ -73,8 +73,8 @@ def require_new_folder(target: Path) -> None:
 
 def _places(
     files: Sequence[SafetensorsFile], blocks: Blocks, source: Path
-) -> dict[int, tuple[SafetensorsFile, str, bool]]:
-    """File, tensor and storage of each layer's output projection."""
+) -> dict[str, tuple[SafetensorsFile, int, bool]]:
+    """By tensor: the file that has it, a layer whose output projection it is, and its storage."""
     places: dict[int, list[tuple[SafetensorsFile, str, bool]]] = {layer: [] for layer in blocks}
     stacked = {
         layer: np.asarray(W, np.float64).reshape(-1, W.shape[2]) for layer, (W, _) in blocks.items()
@@ -91,15 +91,22 @@ def _places(
                     if values.shape == stored.shape and _equal(values, stored):
                         places[layer].append((file, name, inputs_first))
                         break
-    names = [found[0][1] for found in places.values() if found]
+    owners: dict[str, tuple[SafetensorsFile, int, bool]] = {}
     for layer, found in places.items():
-        if len(found) != 1 or names.count(found[0][1]) > 1:
-            kind = "in no tensor" if not found else "in several tensors or shared by layers"
+        if len(found) != 1:
+            kind = "in several tensors" if found else "in no tensor"
             raise UserError(
                 f"{source.name}: the output projection of layer {layer} is {kind} of the folder, "
                 "so that heads cannot be removed from its files"
             )
-    return {layer: found[0] for layer, found in places.items()}
+        ((file, name, inputs_first),) = found
+        first = owners.setdefault(name, (file, layer, inputs_first))[1]
+        if set(blocks[first][1]) != set(blocks[layer][1]):
+            raise UserError(
+                f"{source.name}: layers {first} and {layer} share their output projection: remove "
+                "the same heads from both"
+            )
+    return owners
 
 
 def _equal(values: np.ndarray, stored: np.ndarray) -> bool:

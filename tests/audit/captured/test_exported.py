@@ -20,6 +20,34 @@ SEQUENCES = list(np.random.default_rng(5).integers(5, 55, (8, 12)))
 OPTIONS = AuditOptions(curvature=False, special=(1,), context=16, budget=3.0)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("capture", [True, False])
+def test_layers_that_share_weights_lose_the_same_heads(tmp_path, capture):
+    """Twice the layer of ALBERT, of which a file has one: what is tested is what is written."""
+    source, target = tmp_path / "model", tmp_path / "pruned"
+    random_model("albert").save_pretrained(source)
+    options = AuditOptions(curvature=False, mask=3, special=(1, 2), context=16, budget=3.0)
+    with jax.enable_x64(True):
+        model = opened(source, capture, mask=3)
+        removal, *_ = audit(model, SEQUENCES, level="deep", options=options).decisions
+        assert removal.kind == "heads"
+        assert removal.advised
+        assert "(layers that share weights lose the same heads)" in removal.what
+        assert {head for layer, head in removal.heads if layer == 0} == {
+            head for layer, head in removal.heads if layer == 1
+        }
+        with pytest.raises(UserError, match=r"layers 0 and 1 share .*: remove the same heads"):
+            export_without(model, source, target, [(0, 1), (1, 2)])
+        (name,) = export_without(model, source, target, removal.heads)
+        written = opened(target, True, mask=3)
+        again = audit(written, SEQUENCES, level="deep", options=options).decisions[0]
+    assert again.loss == pytest.approx(removal.loss + removal.change, rel=1e-5)
+    library_model = transformers.AutoModelForMaskedLM.from_pretrained(target, dtype=torch.float64)
+    columns = library_model.state_dict()[name].unflatten(1, (4, -1))
+    zero = columns.abs().amax((0, 2)) == 0
+    assert zero.nonzero()[:, 0].tolist() == [head for layer, head in removal.heads if layer == 0]
+
+
 def loss_by_transformers(folder):
     """The library's own loss on the sequences that test, without anything of ours."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64)
@@ -62,6 +90,9 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
     with pytest.raises(UserError, match="output projection of layer 0 is in no tensor"):
         export_without(model, other, tmp_path / "new", [(0, 0)])
     assert not (tmp_path / "new").exists()
+    (other / "model.safetensors").rename(other / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"has no \.safetensors files"):
+        export_without(model, other, tmp_path / "new", [(0, 0)])
 
 
 def test_rounded_weights_come_back():

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from attlas.audit.captured.captured_ablation import CapturedLoss, unchanged
 from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.head_cosines import HeadPair, Map, head_cosines
-from attlas.audit.trial import SINK_TOKENS, MapObservation
+from attlas.audit.trial import SINK_TOKENS, MapObservation, sharing_heads
 from attlas.capture.captured_heads import CapturedHeads, Projected
 from attlas.capture.changed_context import with_rounded_logits, with_shared_map, without_token
 from attlas.capture.measured_maps import measured_maps
@@ -34,6 +34,9 @@ class CapturedTrial:
             for head in range(0 if layer is None else layer.heads)
         )
         names = [layer.name for layer in layers if layer is not None]
+        self.removable = sharing_heads(
+            self.heads, [None if layer is None else layer.name for layer in layers]
+        )
         self._blocks = blocks_of(names)
         self.layers = len(self._blocks)
 

@@ -19,7 +19,7 @@ from attlas.audit.deep_level.ablation import (
 from attlas.audit.deep_level.changed_maps import LayerChange, leave_changed, observed_layer
 from attlas.audit.head_cosines import HeadPair, head_cosines
 from attlas.audit.sequence_loss import JudgedBatch, similar_lengths
-from attlas.audit.trial import MapObservation
+from attlas.audit.trial import MapObservation, sharing_heads
 from attlas.transformers.canonical import Layer, Rotary
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import whole_model
@@ -50,6 +50,7 @@ class HeadTrial:
         self.unit = batch.unit
         self.layers = len(self._layers)
         self.heads = tuple(np.ndindex(self.layers, model.heads_per_layer))
+        self.removable = sharing_heads(self.heads, self._stored)
 
     def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
         """Loss of each sequence with nothing in place of some heads."""
