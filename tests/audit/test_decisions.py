@@ -10,6 +10,7 @@ from attlas.audit.decisions import decisions_of, removable_heads
 from attlas.audit.deep_level.ablation import JointAblation
 from attlas.audit.deep_level.head_trial import HeadTrial, rounded_weights
 from attlas.audit.sequence_loss import judged_batch
+from attlas.audit.trial import sharing_heads
 
 
 def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together():
@@ -38,6 +39,17 @@ def test_layers_that_share_weights_lose_a_head_together():
     none, *_ = decisions_of(dear)
     assert none.what.endswith("are heads 0.0, 1.0 (layers that share weights lose the same heads)")
     assert none.meaning.endswith("removing them alone")
+
+
+def test_heads_that_write_nothing_are_not_removed_again():
+    W_O = np.ones((2, 1, 1))
+    zero = W_O * [[[0.0]], [[1.0]]]
+    heads = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    left = sharing_heads(heads, [0, 1, 2], [W_O, zero, None])
+    assert left == (((0, 0),), ((0, 1),), ((1, 1),), ((2, 0),))
+    trial = Made({(0, 0): 0.0})
+    trial.removable = ()
+    assert next(each.kind for each in decisions_of(trial)) == "rounding"
 
 
 def test_a_layer_that_rounding_hurts_is_spared():

@@ -50,7 +50,7 @@ def measured(model, batch, tmp_path):
     return Monitor(model, batch, tmp_path / "a.monitor.jsonl").measure(0)
 
 
-def agrees(line, weights, rows):
+def assert_agrees(line, weights, rows):
     """Every layer of a line with the weights of the layer."""
     assert len(line["layers"]) == len(set(line["layers"])) == len(weights)
     for layer, each in enumerate(weights):
@@ -75,7 +75,7 @@ def test_statistics_are_those_of_the_weights_that_a_model_returns(tmp_path, name
     model = model.float() if side == "left" else model
     with torch.no_grad():
         weights = model(**batch, output_attentions=True).attentions
-    agrees(measured(model, batch, tmp_path), weights, batch["attention_mask"].bool())
+    assert_agrees(measured(model, batch, tmp_path), weights, batch["attention_mask"].bool())
 
 
 @pytest.mark.parametrize("name", OWN_CODE)
@@ -132,7 +132,9 @@ def test_outputs_gradients_and_the_model_are_left_bit_for_bit(tmp_path, name, ke
             assert torch.equal(first, second)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
     model.config._attn_implementation_internal = "eager"
-    agrees(line, model(**batch, output_attentions=True).attentions, batch["attention_mask"].bool())
+    assert_agrees(
+        line, model(**batch, output_attentions=True).attentions, batch["attention_mask"].bool()
+    )
 
 
 def test_training_is_the_same_with_a_monitor(tmp_path):
@@ -179,7 +181,7 @@ def test_a_decoder_beside_an_encoder_has_padding_of_its_own(tmp_path, name, told
         chosen = {
             key: [line[key][x] for x in layers] for key in ("layers", "entropy", "sink", "gap")
         }
-        agrees(chosen, getattr(output, side), rows)
+        assert_agrees(chosen, getattr(output, side), rows)
 
 
 class Fused(torch.nn.Module):

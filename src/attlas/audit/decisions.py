@@ -126,8 +126,9 @@ def _no_removal(
         testing,
         kind="heads",
         what=(
-            f"None of {len(trial.heads)} heads can be removed for at most {plain_number(allowed)} "
-            f"{trial.unit}; the cheapest {are} {named_heads(heads)}{_shared(trial)}"
+            f"None of {sum(map(len, trial.removable))} heads can be removed for at most "
+            f"{plain_number(allowed)} {trial.unit}; the cheapest {are} {named_heads(heads)}"
+            f"{_shared(trial)}"
         ),
         meaning=(
             f"On the {choosing.size} {trial.examples} that chose {it} the loss changes by "
@@ -151,8 +152,10 @@ def _removal(
     base: Float[np.ndarray, " n"],
     budget: float,
     progress: Callable[[int, int], None],
-) -> Decision:
-    """The heads that can go together, with their effect, or that none can."""
+) -> Decision | None:
+    """The heads that can go together, with their effect, or that none can; None without heads."""
+    if not trial.removable:
+        return None
     choosing, testing = halves(base.size)
     allowed = budget * loss_size(base[choosing])
     costs = _single_costs(trial, base, choosing, progress)
@@ -170,7 +173,7 @@ def _removal(
         testing,
         kind="heads",
         what=(
-            f"{len(heads)} of {len(trial.heads)} heads "
+            f"{len(heads)} of {sum(map(len, trial.removable))} heads "
             f"{'can' if is_cheap else 'could'} be removed together: {named_heads(heads)}"
             f"{_shared(trial)}"
         ),

@@ -57,7 +57,10 @@ class Trial(Protocol):
 
     @property
     def removable(self) -> Sequence[tuple[tuple[int, int], ...]]:
-        """The heads in sets that a file can lose: a head of all layers that share its weights."""
+        """The heads in sets that a file can lose: a head of all layers that share its weights.
+
+        Heads whose block of the output projection is zero are lost already.
+        """
         ...
 
     @property
@@ -98,19 +101,25 @@ class Trial(Protocol):
 
 
 def sharing_heads(
-    heads: Sequence[tuple[int, int]], stored: Sequence[Hashable]
+    heads: Sequence[tuple[int, int]],
+    stored: Sequence[Hashable],
+    outputs: Sequence[Float[np.ndarray, "H v out"] | None],
 ) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Heads in sets with the same stored weights.
+    """Heads in sets with the same stored weights, without those that write nothing.
 
     Args:
         heads: layer and number of each.
         stored: what the weights of each layer are stored as, equal for layers that share them.
+        outputs: output projection of the heads of each layer, None where it is not known.
 
     Examples:
-        >>> sharing_heads([(0, 0), (0, 1), (1, 0), (1, 1)], ["a", "a"])
+        >>> heads, W_O = [(0, 0), (0, 1), (1, 0), (1, 1)], np.ones((2, 1, 1))
+        >>> sharing_heads(heads, ["a", "a"], [W_O, W_O])
         (((0, 0), (1, 0)), ((0, 1), (1, 1)))
     """
     sets: dict[Hashable, list[tuple[int, int]]] = {}
     for layer, head in heads:
-        sets.setdefault((stored[layer], head), []).append((layer, head))
+        W_O = outputs[layer]
+        if W_O is None or np.any(W_O[head]):
+            sets.setdefault((stored[layer], head), []).append((layer, head))
     return tuple(tuple(members) for members in sets.values())

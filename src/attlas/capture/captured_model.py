@@ -355,6 +355,12 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
             module = loader.from_pretrained(str(folder), **settings)
     except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
         line = printable(str(error).strip().splitlines()[0]) if str(error).strip() else ""
+        if "ignore_mismatched_sizes" in line:
+            line = (
+                "tensors have other shapes than config.json implies; where heads are pruned (bert, "
+                "roberta, electra, distilbert, gpt2) or the vocabulary is padded, attlas reads it "
+                "without --capture"
+            )
         raise UserError(f"{folder.name} is not read by transformers ({line[:300]})") from error
     model = captured_module(module, name or folder.name, mask)
     return replace(model, pooling=folder_pooling(folder))

@@ -88,7 +88,6 @@ def audit(
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
-    from attlas.audit.exported import require_exportable
     from attlas.audit.opened_model import opened
     from attlas.experiments.audits import audited_model
     from attlas.experiments.trained_models import model_title
@@ -96,12 +95,9 @@ def audit(
     from attlas.transformers.tokenizer import read_tokenizer
 
     session = session_of(context)
-    _probe_places(out, json_, export)
     source = audited_model(session.results, model)
     steps = checkpoints_of(source) or ((0, source),)
-    source = steps[-1][1]
-    if export is not None:
-        require_exportable(source)
+    _probe_places(out, json_, export, source := steps[-1][1])
     config = open_checkpoint(source).config
     tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
     name = None if len(steps) > 1 else model_title(source.resolve())
@@ -122,8 +118,9 @@ def audit(
         _export(document, read_model, source, export)
 
 
-def _probe_places(out: Path, json_: Path | None, export: Path | None) -> None:
+def _probe_places(out: Path, json_: Path | None, export: Path | None, source: Path) -> None:
     """Check that what the audit writes can be written, before hours of computation."""
+    from attlas.audit.exported import require_exportable
     from attlas.experiments.text_file import probe_text_file, require_html
     from attlas.transformers.pruned_folder import require_new_folder
 
@@ -133,6 +130,7 @@ def _probe_places(out: Path, json_: Path | None, export: Path | None) -> None:
         probe_text_file(json_, "--json")
     if export is not None:
         require_new_folder(export)
+        require_exportable(source)
 
 
 def _export(document: "dict[str, Any]", model: Any, source: Path, target: Path) -> None:

@@ -26,9 +26,8 @@ def head_statistics(
         rows: (batch, T), booleans; False is a row of padding, which does not count.
         size: denominator of a gap, (batch, heads, T), such as the norm of the query times the
             largest norm of a key; no margin when None.
-        sinks: learned logits that stand beside the keys in every row and have no value, (heads,) or
-            (batch, heads, T, 1): what they take is missing from the weights of the keys, and part
-            of the entropy.
+        sinks: learned logits beside the keys of every row that have no value, (heads,) or (batch,
+            heads, T, 1): what they take is missing from the keys' weights, and part of the entropy.
 
     Returns:
         One tensor of length heads for each name; NaN where no row has what is asked.

@@ -102,6 +102,24 @@ number from 1 on: correct config.json
             raise self._wrong(key, "a table of values")
         return Configuration(value)
 
+    def heads_by_layer(self, key: str, layers: int, heads: int) -> dict[int, tuple[int, ...]]:
+        """Numbers of heads by layer, ascending, as transformers writes pruned ones.
+
+        Examples:
+            >>> Configuration({"pruned_heads": {"1": [2, 0]}}).heads_by_layer("pruned_heads", 2, 3)
+            {1: (0, 2)}
+        """
+        by_layer: dict[int, tuple[int, ...]] = {}
+        wanted = f"heads below {heads} by layer below {layers}"
+        for layer, numbers in self.section(key).values.items():
+            if str(layer) not in map(str, range(layers)) or not isinstance(numbers, list | tuple):
+                raise self._wrong(key, wanted)
+            if not all(type(head) is int and 0 <= head < heads for head in numbers):
+                raise self._wrong(key, wanted)
+            if numbers:
+                by_layer[int(layer)] = tuple(sorted(set(numbers)))
+        return by_layer
+
     def refuse_unless(self, key: str, allowed: Any) -> None:
         """Stop where the file asks for an unsupported value.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -82,6 +82,14 @@ class LazyTensors(Mapping[str, np.ndarray]):
     def with_copy(self, name: str, of: str) -> "LazyTensors":
         """The same tensors, one of which is there under another name too."""
         return LazyTensors({**self._tensors, name: self._tensors[of]}, self.dtype)
+
+    def with_change(
+        self, name: str, shape: tuple[int, ...], change: Callable[[np.ndarray], np.ndarray]
+    ) -> "LazyTensors":
+        """The same tensors, one of which is changed, to a shape, when it is read."""
+        before = self._tensors[name]
+        after = replace(before, shape=shape, read=lambda dtype: change(before.read(dtype)))
+        return LazyTensors({**self._tensors, name: after}, self.dtype)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -59,12 +59,13 @@ def load_model(
     require_settings(
         checkpoint.config, architecture.SETTINGS[checkpoint.config["model_type"]], LIBRARY
     )
+    model = architecture.read(checkpoint.config, checkpoint.tensors, checkpoint.name)
     model = replace(
-        architecture.read(checkpoint.config, checkpoint.tensors, checkpoint.name),
+        model,
         fused_attention=lambda index, x: architecture.fused_attention(
             checkpoint.config, checkpoint.tensors, index, x
         ),
-        notes=checkpoint.notes,
+        notes=(*checkpoint.notes, *model.notes),
     )
     if checkpoint.tensors.dtype == np.float64:
         return _in_float64(model)

@@ -5,12 +5,12 @@ An architecture makes the table from a configuration; see `attlas.transformers.a
 
 import itertools
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.transformers._readers.head_blocks import attention_of, turned_by
+from attlas.transformers._readers.head_blocks import attention_of, scaled, turned_by
 from attlas.transformers._readers.lm_head import read_lm_head, repeated_lm_head, with_embedding
 from attlas.transformers.canonical import (
     AttentionBlock,
@@ -22,6 +22,7 @@ from attlas.transformers.canonical import (
     Readout,
     Rotary,
 )
+from attlas.transformers.file_forms import form_notes, in_full_form
 from attlas.transformers.layer_reader import LayerReader
 from attlas.transformers.stored_experts import StoredExperts
 from attlas.transformers.stored_tensors import Shapes, StoredTensors, read_dense
@@ -42,6 +43,7 @@ class StoredTransformer:
         order: which stored layer each layer uses; each its own when None.
         heads: H.
         groups: key/value groups; one per head when None.
+        pruned: heads that the file lacks, by layer.
         head_size: k; width / H when None.
         hidden: feedforward units.
         embedding_width: of the tokens' rows; the width when None.
@@ -90,6 +92,7 @@ class StoredTransformer:
     width: int
     heads: int
     groups: int | None = None
+    pruned: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     head_size: int | None = None
     hidden: int
     embedding_width: int | None = None
@@ -146,6 +149,7 @@ class StoredTransformer:
             read_embedding=lambda: self._embedding(stored),
             read_readout=lambda: self._readout(stored),
             parameters=stored.parameters - self._repeated(stored),
+            notes=form_notes(self, tensors),
         )
 
     def stored(self, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
@@ -153,7 +157,7 @@ class StoredTransformer:
         if self.tied:
             tensors = with_embedding(tensors, *self._tied_names, self.prefixes)
         return StoredTensors(
-            tensors,
+            in_full_form(self, tensors),
             self.shapes(),
             optional=self._optional_shapes(),
             prefixes=self.prefixes,
@@ -293,8 +297,7 @@ class StoredTransformer:
         bias = next((stored[name] for name in names.lm_biases if name in stored), None)
         if head is not None and bias is not None:
             head = Dense(head.W, jnp.asarray(bias))
-        if head is not None and self.readout_scale != 1:
-            head = _scaled(head, self.readout_scale)
+        head = None if head is None else scaled(head, self.readout_scale)
         return Readout(
             norm=self.norm(stored, names.last_norm) if names.last_norm else None,
             transform=read_dense(stored, names.transform) if names.transform else None,
@@ -333,8 +336,7 @@ class StoredTransformer:
 
     def _residual_map(self, stored: StoredTensors, index: int, below: str) -> Dense:
         """A map whose outputs are added to the hidden states."""
-        outward = self._map(stored, index, below)
-        return outward if self.residual_scale == 1 else _scaled(outward, self.residual_scale)
+        return scaled(self._map(stored, index, below), self.residual_scale)
 
     def _feedforward(self, stored: StoredTensors, index: int) -> Feedforward | Experts:
         names, path = self.names, self.layers[index]
@@ -394,7 +396,3 @@ class StoredTransformer:
             norm(names.attention_out_norm),
             norm(names.feedforward_out_norm),
         )
-
-
-def _scaled(outward: Dense, factor: float) -> Dense:
-    return Dense(factor * outward.W, factor * outward.b)

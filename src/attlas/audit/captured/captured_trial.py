@@ -35,7 +35,9 @@ class CapturedTrial:
         )
         names = [layer.name for layer in layers if layer is not None]
         self.removable = sharing_heads(
-            self.heads, [None if layer is None else layer.name for layer in layers]
+            self.heads,
+            [None if layer is None else layer.name for layer in layers],
+            [None if layer is None else layer.W_O for layer in layers],
         )
         self._blocks = blocks_of(names)
         self.layers = len(self._blocks)

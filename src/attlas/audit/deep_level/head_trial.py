@@ -50,7 +50,9 @@ class HeadTrial:
         self.unit = batch.unit
         self.layers = len(self._layers)
         self.heads = tuple(np.ndindex(self.layers, model.heads_per_layer))
-        self.removable = sharing_heads(self.heads, self._stored)
+        self.removable = sharing_heads(
+            self.heads, self._stored, [np.asarray(layer.attention.W_O) for layer in self._layers]
+        )
 
     def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
         """Loss of each sequence with nothing in place of some heads."""

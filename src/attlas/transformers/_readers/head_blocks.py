@@ -25,6 +25,16 @@ def dense(W: np.ndarray, b: np.ndarray | None, *, outputs_first: bool = True) ->
     return Dense(jnp.asarray(W), jnp.asarray(np.zeros(W.shape[1], W.dtype) if b is None else b))
 
 
+def scaled(outward: Dense, factor: float) -> Dense:
+    """A map whose outputs are multiplied by a factor.
+
+    Examples:
+        >>> scaled(dense(np.eye(1), None), 2.0).W.tolist()
+        [[2.0]]
+    """
+    return outward if factor == 1 else Dense(factor * outward.W, factor * outward.b)
+
+
 def blocks_of_outputs(
     joint: Dense, blocks: int
 ) -> tuple[Float[Array, "{blocks} d k"], Float[Array, "{blocks} k"]]:

@@ -18,7 +18,7 @@ from attlas.transformers.tensor_names import Names
 _READ = (
     *("hidden_act", "hidden_size", "intermediate_size", "layer_norm_eps"),
     *("max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers"),
-    *("type_vocab_size", "vocab_size"),
+    *("pruned_heads", "type_vocab_size", "vocab_size"),
 )
 _REQUIRED = {"directionality": "bidi", "position_embedding_type": "absolute"}
 _UNUSED = (
@@ -94,6 +94,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         layers=tuple(f"encoder.layer.{i}." for i in range(values.layers("num_hidden_layers"))),
         width=d,
         heads=heads,
+        pruned=values.heads_by_layer("pruned_heads", values.layers("num_hidden_layers"), heads),
         hidden=values.count("intermediate_size"),
         embedding_width=narrow,
         vocabulary=values.count("vocab_size"),

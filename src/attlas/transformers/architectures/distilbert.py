@@ -14,7 +14,7 @@ SETTINGS = {
     "distilbert": Settings(
         read=(
             *("activation", "dim", "hidden_dim", "max_position_embeddings", "n_heads", "n_layers"),
-            "vocab_size",
+            *("pruned_heads", "vocab_size"),
         ),
         # The file holds the tables of positions and tokens, however they were initialised.
         unused=("sinusoidal_pos_embds", "tie_weights_", "tie_word_embeddings"),
@@ -51,6 +51,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         layers=tuple(f"transformer.layer.{i}." for i in range(values.layers("n_layers"))),
         width=d,
         heads=heads,
+        pruned=values.heads_by_layer("pruned_heads", values.layers("n_layers"), heads),
         hidden=values.count("hidden_dim"),
         vocabulary=values.count("vocab_size"),
         positions=values.count("max_position_embeddings"),

@@ -18,7 +18,7 @@ SETTINGS = {
         read=(
             *("activation_function", "layer_norm_epsilon", "n_embd", "n_head", "n_inner"),
             *("n_layer", "n_positions", "scale_attn_by_inverse_layer_idx", "scale_attn_weights"),
-            *("tie_word_embeddings", "vocab_size"),
+            *("pruned_heads", "tie_word_embeddings", "vocab_size"),
         ),
         unused=(
             *("is_decoder", "n_ctx", "reorder_and_upcast_attn"),
@@ -81,6 +81,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         layers=tuple(f"h.{i}." for i in range(layers)),
         width=d,
         heads=heads,
+        pruned=values.heads_by_layer("pruned_heads", layers, heads),
         hidden=values.count("n_inner", 4 * d),
         vocabulary=values.count("vocab_size"),
         positions=values.count("n_positions"),
