@@ -10,6 +10,8 @@ from reference_transformers import float32_read_as_float64
 
 torch, transformers = library()
 
+from attlas.audit.deep_level.head_trial import HeadTrial  # noqa: E402
+from attlas.audit.sequence_loss import judged_batch  # noqa: E402
 from attlas.core.errors import UserError  # noqa: E402
 from attlas.transformers.file_forms import MOST_PADDING  # noqa: E402
 from attlas.transformers.head_layout import check_head_layout  # noqa: E402
@@ -86,10 +88,15 @@ def test_a_model_without_some_heads_computes_what_the_library_does(name):
         found = np.asarray(read.logits(TOKENS))
         attention = np.asarray(read.attention(TOKENS))
         check_head_layout(read)
+        full = load_model(model.state_dict(), config=settings_of(model))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     assert np.abs(found - whole).max() > 0.01  # the control: the heads did something
     assert "Heads that were pruned before (layer.head 0.1, 0.2, 1.3)" in read.notes[-1]
     assert attention.shape == (2, 4, 6, 6)
+    sizes = [
+        sum(each.numel() for each in states.values()) for states in (model.state_dict(), state)
+    ]
+    assert full.parameters - read.parameters == sizes[0] - sizes[1] > 0
 
 
 def test_the_order_of_pruned_heads_is_that_of_the_configuration():
@@ -105,6 +112,16 @@ def test_the_order_of_pruned_heads_is_that_of_the_configuration():
                 same = np.array_equal(ours[head], theirs[head])
                 assert same is (head not in heads), (layer, head)
                 assert ours[head].any() == same
+
+
+def test_an_audit_removes_no_head_that_is_gone():
+    model = random_model("gpt2")
+    config = settings_of(model) | {"pruned_heads": {str(k): list(v) for k, v in PRUNED.items()}}
+    with jax.enable_x64(True):
+        read = load_model(without_heads("gpt2", model.state_dict()), config=config)
+        trial = HeadTrial(read, judged_batch(read, [TOKENS]))
+    gone = {(layer, head) for layer, heads in PRUNED.items() for head in heads}
+    assert {head for heads in trial.removable for head in heads} == set(trial.heads) - gone
 
 
 def test_pruned_heads_that_do_not_fit_are_refused():

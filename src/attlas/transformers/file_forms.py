@@ -5,6 +5,7 @@ what a layer returns. Where a vocabulary was padded for speed, its matrices have
 they are left out.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,13 @@ def in_full_form(table: "StoredTransformer", tensors: Tensors) -> Tensors:
     for layer, heads in table.pruned.items():
         tensors = _with_heads(table, tensors, table.layers[layer], heads)
     return tensors
+
+
+def added_zeros(table: "StoredTransformer", tensors: Tensors) -> int:
+    """How many numbers `in_full_form` adds to those of a file, where heads were pruned."""
+    full = in_full_form(table, tensors) if table.pruned else tensors
+    sizes = ((math.prod(_shape(full, name)), math.prod(_shape(tensors, name))) for name in tensors)
+    return sum(max(after - before, 0) for after, before in sizes)
 
 
 def form_notes(table: "StoredTransformer", tensors: Tensors) -> tuple[str, ...]:

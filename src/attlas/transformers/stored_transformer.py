@@ -22,7 +22,7 @@ from attlas.transformers.canonical import (
     Readout,
     Rotary,
 )
-from attlas.transformers.file_forms import form_notes, in_full_form
+from attlas.transformers.file_forms import added_zeros, form_notes, in_full_form
 from attlas.transformers.layer_reader import LayerReader
 from attlas.transformers.stored_experts import StoredExperts
 from attlas.transformers.stored_tensors import Shapes, StoredTensors, read_dense
@@ -148,7 +148,7 @@ class StoredTransformer:
             ),
             read_embedding=lambda: self._embedding(stored),
             read_readout=lambda: self._readout(stored),
-            parameters=stored.parameters - self._repeated(stored),
+            parameters=stored.parameters - self._repeated(stored) - added_zeros(self, tensors),
             notes=form_notes(self, tensors),
         )
 
