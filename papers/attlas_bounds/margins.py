@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from attlas.bounds.covering.maurey import maurey_sparsify
 from attlas.claims.claim import Control, Kind, ProofStep, Sides, Status
@@ -175,7 +176,7 @@ def complexity_on_sample(rng, count, *, factor=1.0):
         radius = float(10 ** rng.uniform(-1, 1.5))
         M = rng.dirichlet(np.full(d * d, 0.3), 60) * rng.choice([-1, 1], (60, d * d)) * radius
         z = np.einsum("ntd,kde,ne->knt", X, M.reshape(60, d, d), np.broadcast_to(x, (m, d)))
-        g = np.einsum("knt,ntd->kdn", jax.nn.softmax(z), X).reshape(-1, m)
+        g = np.einsum("knt,ntd->kdn", special.softmax(z, axis=-1), X).reshape(-1, m)
         left[e] = np.abs(signs @ g.T).max(axis=1).mean() / m
         right[e] = factor * sample_complexity(tokens_met(sample), radius, float(m))
     return left, right

@@ -306,12 +306,11 @@ def one_unit_each(rng, count):
     shapes["W_t"] = (_CLASS_P, 1)
     tried = {name: rng.normal(size=(count, _TRIED, *shape)) for name, shape in shapes.items()}
     tried["W_Q"] *= six_decades(rng, count, 0, 0)[:, None, None, None]
-    missed = jax.vmap(jax.vmap(lambda *arrays: floor(targets(*arrays))))(*tried.values())
-    best = np.argmax(np.asarray(missed), axis=1)
+    best = np.argmax(np.asarray(_floors(*tried.values())), axis=1)
     best_arrays = {name: array[np.arange(count), best] for name, array in tried.items()}
     shapes = {"W": (_CLASS_T * _CLASS_P, 1), "w": (1,), "b": ()}
     student = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
-    for name, array in jax.vmap(monotone_fit)(*best_arrays.values()).items():
+    for name, array in _fits(*best_arrays.values()).items():
         student[name][::2] = array[::2]
     return best_arrays | student
 
@@ -326,6 +325,10 @@ def monotone_fit(x, direction, W_Q, W_K, W_V, W_t):
     across = step - point * (point @ step) / (point @ point)
     W = jnp.where(last, 1.0, -1.0) * across / (across @ step)
     return {"W": W[:, None], "w": jnp.reshape(third - b, 1), "b": b}
+
+
+_fits = jax.jit(jax.vmap(monotone_fit))
+_floors = jax.jit(jax.vmap(jax.vmap(lambda *x: floor(targets(*x)))))
 
 
 @inequality(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
@@ -42,6 +41,7 @@ from attlas.verify.evidence import (
 )
 from attlas.verify.registry import one_claim, refuse_failing_claim
 from attlas.verify.review import decided
+from attlas.verify.undefined_assumptions import undefined_assumptions
 
 if TYPE_CHECKING:
     from attlas.claims.shrunk_witness import ShrunkWitness
@@ -133,7 +133,7 @@ def _once(
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = faults(claim, evidence, controls, places)
-        undefined = _undefined_assumptions(claim, batch, holds)
+        undefined = undefined_assumptions(claim, batch, holds)
         search = _searched(claim, program, batch, challenge_rounds, alpha=alpha, seed=seed)
         verdict = _on_average(claim, verdict)
     return CheckReport(
@@ -289,34 +289,3 @@ def _shrunk(
     from attlas.verify.shrink.shrinking import shrunk
 
     return shrunk(claim, verdict.witness, seed=verdict.seed)
-
-
-def _undefined_assumptions(
-    claim: Claim, batch: Batch, holds: Array | np.ndarray
-) -> tuple[str, ...]:
-    """Sentences on assumptions that refuse an instance because a number in them is NaN."""
-    # A comparison with NaN is false: it would leave out the very instances on which the statement
-    # may fail.
-    faults = []
-    plain = claim.backend == "numpy"
-    for k, assumption in enumerate(claim.assumptions):
-        refused = np.flatnonzero(~np.asarray(holds)[:, k])
-        if not len(refused):
-            continue
-        # Repeated to the size of the batch: each operation is a program for each shape.
-        repeated = np.resize(refused, len(holds))
-        rows = {name: on_device(np.asarray(value)[repeated]) for name, value in batch.items()}
-        try:
-            with jax.debug_nans(True), np.errstate(invalid="raise"):
-                if plain and k >= len(claim.domains):
-                    from attlas.verify.host_program import host_instance
-
-                    for place in range(len(refused)):
-                        assumption.holds(host_instance(rows, place))
-                else:
-                    jax.vmap(assumption.holds)(rows)
-        except FloatingPointError:
-            faults.append(
-                f"the assumption '{assumption.text}' is NaN on an instance that it refuses"
-            )
-    return tuple(faults)
