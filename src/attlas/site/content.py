@@ -19,6 +19,7 @@ from attlas.site.claim_entry import (
     claim_groups,
 )
 from attlas.site.documentation import Documentation
+from attlas.site.figure_terms import ReadingItem
 from attlas.site.finding import Card, Findings
 from attlas.site.links import anchor
 
@@ -78,7 +79,8 @@ class Drawing:
     Attributes:
         anchor: its fragment of the page.
         remark: what it says beyond the caption.
-        reading: what one must know to read it: data, model, runs, marks and lines.
+        question: what it shows, in the sentence above it.
+        items: what one must know to read it: axes, marks, data, model, runs and terms.
         thumbnail: a small picture, a data URL; may be empty.
         data: the numbers that it draws, as CSV.
     """
@@ -88,7 +90,8 @@ class Drawing:
     picture: Markup
     anchor: str = ""
     remark: str = ""
-    reading: str = ""
+    question: str = ""
+    items: tuple[ReadingItem, ...] = ()
     thumbnail: str = ""
     data: str = ""
 

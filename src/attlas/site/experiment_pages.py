@@ -21,6 +21,7 @@ from attlas.projects.loading import source_digest
 from attlas.site.claim_entry import Source
 from attlas.site.content import Drawing, ExperimentEntry
 from attlas.site.figure_data import figure_csv
+from attlas.site.figure_terms import listed_items, question_of, texts_of
 from attlas.site.figures import embed, pixels_per_point
 from attlas.site.links import anchor
 from attlas.site.readable import enlarge_small_text
@@ -146,6 +147,7 @@ def _drawings(
                 else ""
             )
             caption, remark = split_caption(captioned.caption)
+            texts = [captioned.title, caption, *texts_of(figure)]
             data = _computed(f"the data of {what}", partial(figure_csv, figure), problems)
             small = _computed(f"a thumbnail of {what}", partial(thumbnail, figure), problems)
             drawings.append(
@@ -155,7 +157,8 @@ def _drawings(
                     Markup(picture),
                     fragment,
                     remark=remark,
-                    reading=captioned.reading,
+                    question=question_of(captioned.reading),
+                    items=tuple(listed_items(captioned.reading, texts)),
                     thumbnail=small or "",
                     data=data or "",
                 )
