@@ -114,50 +114,45 @@ def best_reached(data: xr.Dataset) -> xr.DataArray:
 
 PATHS = [
     along_training(
-        "Risk",
-        "share of errors, or test − training ramp loss",
-        (on("error", "training"), "error, training", "--"),
-        (on("error", "fresh"), "error, fresh samples", "-"),
-        (gap_of("ramp"), "test minus training ramp loss", "-"),
+        "errors",
+        "share of sequences classified wrongly",
+        (on("error", "training"), "training sequences", "--"),
+        (on("error", "fresh"), "fresh sequences", "-"),
     ),
     along_training(
-        "Attention",
-        "margin / largest margin, or cosine",
+        "attention margin (Julistiono et al.)",
+        "attention margin / largest possible",
         (lambda data: data.selection / data.svm_margin, "attention margin / largest possible", "-"),
-        (lambda data: 1 - data.svm_divergence, "cosine with the attention SVM", "--"),
         ylim=(-1.05, 1.05),
     )
-    + Reference(y=0, label="no relation"),
+    + Reference(y=0, label="zero: the tokens are level"),
     along_training(
-        "Margin", "least margin / norm of the readout",
+        "output margin (Deora et al.)", "least margin / norm of the readout",
         ("decoder", "least margin / norm of the readout", "-")
     )
     + Reference(y=best_reached, label="best found at this norm", style="--", ink=PALETTE[0]),
     along_training(
-        "Kernel",
+        "tangent kernel (Gu et al.)",
         "change of the kernel / its size",
-        ("margin_drift", "movement of the tangent kernel / its norm", "-"),
+        ("margin_drift", "change of the tangent kernel / its norm", "-"),
         yscale="log",
     )
-    + Reference(y=1, label="above: the kernel's theory fails"),
+    + Reference(y=1, label="one: no longer the kernel of the start"),
     along_training(
-        "Concentration",
-        "share of the norm, weight or variance",
-        ("land_relative_top", "norm of the two largest of eight weights", "-"),
-        ("land_unexplained", "unexplained variance", "--"),
-        ("relevant_mass", "weight of the relevant token", ":"),
+        "concentration (Liu et al.)",
+        "share of a row's norm in its two largest weights",
+        ("land_relative_top", "norm of the two largest of eight weights / norm of all", "-"),
         ylim=(0, 1.02),
     ),
     along_training(
-        "Bounds",
+        "test minus training loss",
         "test − training logistic loss, or bound",
-        (lambda data: gap_of("risk")(data).clip(1e-9), "test minus training logistic loss", "-"),
-        ("stability_gap", "leave-one-out stability", "-"),
+        (lambda data: gap_of("risk")(data).clip(1e-9), "measured", "-"),
         ("bound_gap_sharp", "bound by Deora et al., sharp (Theorem 2)", "--"),
         ("bound_gap", "bound by Deora et al., printed (Theorem 2)", ":"),
         yscale="log", ylim=(1e-3, None),
     )
-    + Reference(y=float(np.log(2)), label="loss of guessing"),
+    + Reference(y=float(np.log(2)), label="loss of guessing: a bound above says nothing"),
 ]  # fmt: skip
 
 
@@ -221,25 +216,39 @@ def ranked(name: str, applies: bool | None = None) -> Formula:
     return values_of
 
 
+def with_values(name: str, axis: str, applies: bool | None = None) -> Formula:
+    """Rows and papers that have a positive value, whether or not the conditions hold."""
+
+    def values_of(data: xr.Dataset) -> xr.DataArray:
+        positive = ranked(name)(data) > 0
+        some = {
+            kept: positive.any([dim for dim in positive.dims if dim != kept])
+            for kept in (axis, "paper")
+        }
+        return ranked(name, applies)(data).isel(
+            {kept: np.flatnonzero(present) for kept, present in some.items()}
+        )
+
+    return values_of
+
+
 def digits(power: xr.DataArray) -> xr.DataArray:
     """The number of decimal digits of $10^{power}$, which itself may exceed every float."""
     return power // 1 + 1
 
 
-def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
+def ranks(name: str, axis: str, **axes: Any) -> Panel:
     """Median and quartiles of each row, in the colour of its paper; open where conditions fail."""
     look: dict[str, Any] = {
-        "colour": "paper", "band": panels.quartiles, "across": True, "marker": "o",
-        "legend": name == "margins",  # one for all panels
-        "names": PAPERS,
+        "colour": "paper", "band": panels.quartiles, "across": True, "marker": "o", "names": PAPERS,
     }  # fmt: skip
-    axes |= {"title": title, "width": 2.4}
     if name == "required_sizes":
-        return Points(lambda data: digits(ranked(name)(data)), axis, **look, **axes)
+        sizes = with_values(name, axis)
+        return Points(lambda data: digits(sizes(data)), axis, **look, width=2.4, **axes)
     if axis != "bound":
-        return Points(ranked(name), axis, **look, **axes)
-    failing = Points(ranked(name, False), axis, hollow=True, **look)
-    return Points(ranked(name, True), axis, **look, **axes) + failing
+        return Points(with_values(name, axis), axis, **look, width=2.4, **axes)
+    failing = Points(with_values(name, axis, False), axis, hollow=True, **look)
+    return Points(with_values(name, axis, True), axis, **look, width=2.4, **axes) + failing
 
 
 def nearest(data: xr.Dataset) -> dict[str, object]:
@@ -255,7 +264,12 @@ def nearest(data: xr.Dataset) -> dict[str, object]:
             "name": bound_in_words(best.quantity),
             "vacuous": best.spread[0] >= 1,
         })  # fmt: skip
-    return {"sizes": sizes, "error": f"{data.attrs['gamma'] ** 2:g}"}
+    return {"sizes": sizes}
+
+
+def required(data: xr.Dataset) -> dict[str, object]:
+    """The least bound, and the error for which a theorem says how many samples it requires."""
+    return nearest(data) | {"error": f"{data.attrs['gamma'] ** 2:g}"}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -278,21 +292,26 @@ EXPERIMENT = Experiment(
     figures=[
         panels.Plot("One head along its training", PATHS, ends),
         panels.Plot(
-            "Margins, bounds and the truth",
-            [
-                ranks("margins", "margin", "Margins", xlabel="margin", ylabel="kind of margin",
-                      xscale="log"),
-                ranks("gaps", "bound", "True gap and its bounds", ylabel="gap, or bound on it",
-                      xlabel="test minus training risk, or bound", xscale="log")
-                + Reference(x=1, label="range of the ramp loss: bounds above are vacuous",
-                            style="--"),
-                ranks("required_sizes", "required", "Digits of the required size",
-                      xlabel="decimal digits of the size", ylabel="size that a bound requires")
-                + Reference(x=lambda data: digits(np.log10(data.n[-1])),
-                            label="digits of the samples trained on",
-                            style="--"),
-            ],
-            nearest, height=1.6,
+            "The true gap of one head and its bounds",
+            ranks("gaps", "bound", ylabel="gap, or bound on it",
+                  xlabel="test minus training risk, or bound", xscale="log")
+            + Reference(x=1, label="largest possible: a bound to the right says nothing",
+                        style="--"),
+            nearest, height=1.4,
+        ),
+        panels.Plot(
+            "Sizes that the bounds of one head require",
+            ranks("required_sizes", "required", ylabel="size that a bound requires",
+                  xlabel="decimal digits of the size (4: thousands)")
+            + Reference(x=lambda data: digits(np.log10(data.n[-1])),
+                        label="digits of the samples trained on", style="--"),
+            required, height=1.5,
+        ),
+        panels.Plot(
+            "Margins of one head",
+            ranks("margins", "margin", xlabel="margin (larger is better)",
+                  ylabel="kind of margin", xscale="log"),
+            ends, height=1.2,
         ),
     ],
 )  # fmt: skip

@@ -254,18 +254,13 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 BUT_ROWS = [name for name in VARIANTS if "rows" not in name]
 PAPER = Reference(x=PAPER_NORM, label=f"{PAPER_NORM:g}: mean norm in the paper's text",
                   style="--", ink="#333333")  # fmt: skip
-SHARES = Histogram(
-    of("histogram", "random start", "trained"), edges=BINS, counted="bin", colour="variant",
-    filled="trained", panel="mass", title=SHOWN, xlim=(0, 1), ylabel="share of rows in each bin",
-    xlabel="of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights in a row of $p$ words",
-) + PAPER  # fmt: skip
 ABOVE = (
     Histogram(
         of("histogram", *BUT_ROWS), edges=BINS, counted="bin", colour="variant", above=True,
         names=WORDED,
         panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02),
         ylabel="share of rows above the value",
-        xlabel="of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights in a row of $p$ words",
+        xlabel="value for the $\\lfloor\\sqrt{p}\\rfloor$ largest of $p$ weights",
     )
     + Points(lambda data: 0 * mean_masses(data), mean_masses, colour="variant", marker="^",
              clip=False, legend=False, key="triangles: mean of the line of this colour")
@@ -320,7 +315,7 @@ EXPERIMENT = Experiment(
         of=over_rows,
     ),
     figures=[
-        panels.Plot("Norm and share of the largest weights", [SHARES, ABOVE], norms),
+        panels.Plot("Norm and share of the largest weights", ABOVE, norms),
         panels.Plot("Weights needed for all but $\\tau$, by layer and head", SUPPORT, support),
         panels.Plot("Concentration by length of the row", LENGTHS, lengths),
         panels.Plot("Attention held by the largest weights, by head", COLDER, temperature),

@@ -121,6 +121,18 @@ def values(data: xr.Dataset) -> dict[str, object]:
     }  # fmt: skip
 
 
+def of_softmax(data: xr.Dataset) -> dict[str, object]:
+    """What training does to the regions under softmax attention."""
+    names = ("dense", "support", "regions", "accuracy", "points", "met", "away", "concentrates")
+    return {name: value for name, value in values(data).items() if name in names}
+
+
+def of_masks(data: xr.Dataset) -> dict[str, object]:
+    """What the bounds say of inputs without weight."""
+    names = ("falls", "p", "units", "above", "wrong", "few", "attained")
+    return {name: value for name, value in values(data).items() if name in names}
+
+
 def by_weights(data: xr.Dataset) -> xr.Dataset:
     """Means for masks, fixed softmax weights and trained ones, along one axis."""
     p, means = data.attrs["p"], data.drop_vars("loss").mean(["network", "member"])
@@ -190,9 +202,14 @@ EXPERIMENT = Experiment(
                     bounds("bounds", "s0", title="small networks, counted exactly", yscale="log",
                            ylabel="linear regions"),
                 ),
+            ],
+            of_masks, height=1.3,
+        ),
+        panels.Plot(
+            "Linear regions under softmax attention",
                 Lines(
                     "softmax_met", "softmax_support", band=None, ink="#999999", style=".-",
-                    label="fixed softmax weights, by temperature", title="no weight is zero",
+                    label="fixed softmax weights, by temperature", width=2,
                     xlabel="effective number of attended inputs", yscale="log",
                     ylabel="regions met by uniform points",
                 )
@@ -201,8 +218,7 @@ EXPERIMENT = Experiment(
                                 for state in STATES})
                 + Reference(y=taken("bounds", {"bound": "maximum with biases"}, {"s0": -1}),
                             style="-", ink=PALETTE[2], label="exact number with biases"),
-            ],
-            values, height=1.3,
-        )
+            of_softmax, height=1.2,
+        ),
     ],
 )  # fmt: skip
