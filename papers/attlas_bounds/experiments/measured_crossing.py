@@ -142,6 +142,7 @@ EXPERIMENT = Experiment(
             + Reference(y=1.0, label="largest possible error")
             + Reference(y=GUESSING, style="-.", label="error of guessing"),
             sizes,
+            height=1.4,
         ),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ from attlas.experiments.panels import Lines, Reference, extremes, mean_only, onl
 from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
 from deora2023optimization.experiments.instances import draw_phases
-from deora2023optimization.library.measures.reached_margins import RADIUS, SCALES
+from deora2023optimization.library.measures.reached_margins import SCALES
 from deora2023optimization.library.optim.attention_starts import attention_starts
 from deora2023optimization.library.training.mixture_margins import mixture_margins
 
@@ -131,7 +131,7 @@ def level(quantity: panels.Quantity, style: str, label: str) -> Lines:
 def on_scale(scale: str, title: str, ylabel: str) -> panels.Points:
     """What was reached from each start against the sparsity."""
     return panels.Points(
-        reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
+        reached(scale), "zeta", colour="start", names="reached, start: {start}", band=extremes,
         line="-", title=title, xlabel="share of relevant tokens", ylabel=ylabel,
     )  # fmt: skip
 
@@ -158,32 +158,28 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 
 DECODERS = (
-    on_scale("decoder", "margin per norm of the decoder", "least margin / norm of the decoder")
-    + level("gamma_attn", "-", "attention margin: all attention on relevant tokens")
-    + level("linear", "--", "linear margin: no attention learnt")
-    + level("gamma_lin", ":", "linear margin by the paper's formula")
+    on_scale("decoder", "margin per norm of the decoder $u$", "least margin / norm of the decoder")
+    + level("gamma_attn", "-", "largest with all attention on relevant tokens")
+    + level("linear", "--", "largest without learnt attention")
 )
-SPHERE = (
-    on_scale("sphere", "margin at weights of norm $\\sqrt{{2}}$", "least margin at this norm")
-    + level("global_lower", "-", "global margin, by a search")
-    + level(lambda data: RADIUS * data.linear, "--", "linear margin at this norm")
-)
+SPHERE = on_scale(
+    "sphere", "margin at weights of norm $\\sqrt{{2}}$", "least margin at this norm"
+) + level("global_lower", "-", "largest of all weights, by a search")
 TANGENT = (
     on_scale("per distance", "margin per distance from the start",
         "least margin / distance from start")
-    + Lines("ntk", "zeta", colour="start", names="tangent-kernel margin at {start}", band=mean_only,
-            style="--")
-    + level("gamma_star", ":", "its value at one step by formula (7)")
+    + Lines("ntk", "zeta", colour="start", band=mean_only, style="--",
+            names="largest of the linearised model, start: {start}")
 )  # fmt: skip
 PROGRESS = (
     Lines(
-        progress, "step", colour="start", names="from {start}", band=extremes, panel="zeta",
+        progress, "step", colour="start", names="start: {start}", band=extremes, panel="zeta",
         title="{zeta:.0%} relevant tokens", xscale="log", xlabel="training step", ylim=(-0.5, None),
         ylabel="least margin / norm of the decoder",
     )
     + Reference(y=taken("gamma_attn"), style="-",
-                label="attention margin: all attention on relevant tokens")
-    + Reference(y=taken("linear"), style="--", label="linear margin: no attention learnt")
+                label="largest with all attention on relevant tokens")
+    + Reference(y=taken("linear"), style="--", label="largest without learnt attention")
 )  # fmt: skip
 SOLVED = {
     "linear: SVM": "linear", "formula": "gamma_lin", "gamma_attn": "gamma_attn",

@@ -186,30 +186,23 @@ EXPERIMENT = Experiment(
             [
                 Lines(
                     widest("error", largest=True), "step", colour="term", names=SYMBOLS,
-                    xscale="log", yscale="log", width=1.5, title="at the largest $n$",
+                    xscale="log", yscale="log", width=1.5, title="along training, most pairs",
                     xlabel="training step",
                     ylabel="mean square error on fresh points",
                 )
-                + late("parts", "bias: regression on the reference minus the reference", EARLY, ":",
-                       part="bias")
-                + late("parts", "noise: regression on the noise alone", EARLY, "--", part="noise")
-                + late("true_error", "network error", INK, "-", learner="network")
-                + late("true_error", "error of its kernel", GREY, "--", learner="NTK")
+                + late("true_error", "error of the network", INK, "-", learner="network")
                 + Reference(x=last_stop, style="-", label="stop of the network"),
                 Lines(
                     widest("error_at_stop"), "n", colour="term", names=SYMBOLS, style="o-",
-                    yscale="log", title="at the stop", ylabel="mean square error on fresh points",
+                    yscale="log", title="where the network stops",
+                    ylabel="mean square error on fresh points",
                     **PAIRS,
                 )
                 + Lines(widest("true_error_at_stop", learner="network"), "n", style="*-",
-                        ink=INK, label="network error")
-                + Lines(widest("true_error_at_stop", learner="NTK"), "n", style="s--", ink=GREY,
-                        label="error of its kernel at its stop"),
+                        ink=INK, label="error of the network"),
                 stopped(0, INK, "o-", "network, least validation loss on noisy labels",
                         yscale="log", title="when to stop", ylabel="training step", **PAIRS)
-                + stopped(1, GREY, "s-", "its kernel, least validation loss on noisy labels")
-                + stopped(2, GREY, "^--", "its kernel, least true error")
-                + stopped(3, EARLY, "D:", "its kernel, noise = bias"),
+                + stopped(2, GREY, "^--", "its kernel, least true error"),
             ],
             terms, height=1.3,
         )

@@ -220,7 +220,8 @@ def with_values(name: str, axis: str, applies: bool | None = None) -> Formula:
     """Rows and papers that have a positive value, whether or not the conditions hold."""
 
     def values_of(data: xr.Dataset) -> xr.DataArray:
-        positive = ranked(name)(data) > 0
+        values = ranked(name)(data)
+        positive = (values > 0) & np.isfinite(values)
         some = {
             kept: positive.any([dim for dim in positive.dims if dim != kept])
             for kept in (axis, "paper")
@@ -268,8 +269,16 @@ def nearest(data: xr.Dataset) -> dict[str, object]:
 
 
 def required(data: xr.Dataset) -> dict[str, object]:
-    """The least bound, and the error for which a theorem says how many samples it requires."""
-    return nearest(data) | {"error": f"{data.attrs['gamma'] ** 2:g}"}
+    """The digits of the sizes required, and the error for which one of them is."""
+    sizes = with_values("required_sizes", "required")(data).median("member").max("paper")
+    samples = [row.startswith("samples") for row in sizes.required.values.tolist()]
+    return {
+        "n": int(data.n[-1]),
+        "enough": int((sizes.isel(required=samples) <= np.log10(float(data.n[-1]))).sum()),
+        "error": f"{data.attrs['gamma'] ** 2:g}",
+        "fewest": int(digits(sizes).min()),
+        "most": int(digits(sizes).max()),
+    }
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:

@@ -47,6 +47,10 @@ BOUNDS: dict[str, Callable[[int, int], int]] = {
     "maximum with biases": liu2021_regions,
     "maximum without biases": liu2021_central_regions_maximum,
 }
+IN_LEGEND = {
+    "printed bound": "lower bound as printed",
+    "its construction": "network that shall prove it",
+}
 MAXIMA = ["maximum with biases", "maximum without biases"]
 STATES = {"start": (0, 1.0), "trained": (1, 1.0), "trained, logits x 5": (1, 5.0)}
 """Which record of the training, and the factor of its logits."""
@@ -161,7 +165,15 @@ def by_weights(data: xr.Dataset) -> xr.Dataset:
 def bounds(name: panels.Quantity, x: str, **axes: Any) -> Panel:
     """All bounds against s0."""
     first, *others = (
-        Lines(name, x, at={"bound": bound}, style=style, ink=ink, label=bound, band=mean_only)
+        Lines(
+            name,
+            x,
+            at={"bound": bound},
+            style=style,
+            ink=ink,
+            label=IN_LEGEND.get(bound, bound),
+            band=mean_only,
+        )
         for bound, style, ink in zip(BOUNDS, DASHES, PALETTE, strict=False)
     )
     return reduce(Panel.__add__, others, replace(first, xlabel="inputs with weight, $s_0$", **axes))
@@ -193,7 +205,7 @@ EXPERIMENT = Experiment(
                 )
                 + Reference(y=lambda data: 10.0 ** taken("log10_bounds", {"bound": "printed bound"},
                                                          {"wide_s0": -1})(data),
-                            label="printed bound with all inputs"),
+                            label="lower bound as printed, all inputs"),
                 reduce(
                     Panel.__add__,
                     (Points("regions", "s0", at={"counted": name}, marker=marker, ink=ink,

@@ -264,19 +264,23 @@ def least(data: xr.Dataset) -> str:
     return mean_and_range(rows.isel(row=int(rows.mean("member").argmin("row"))))
 
 
-def covers(of_data: panels.Formula, **axes: Any) -> panels.Panel:
-    """Every bound by length: sharp constants as dots, those corrected only as squares."""
-    look: dict[str, Any] = {
-        "colour": "cover",
-        "band": panels.extremes,
-        "dodge": 0.05,
-    }
-    corrected = {ball: f"{NAMES[ball]}, constants corrected only" for ball in BALLS}
+def least_at_m(data: xr.Dataset) -> xr.DataArray:
+    """The least of all bounds at the samples trained on."""
+    return at_m(data).sel(version="sharp").min("cover")
+
+
+def needed(covers: Sequence[str]) -> panels.Formula:
+    """The samples from which the least of some bounds is below the loss of guessing."""
+    return lambda data: (
+        10.0 ** data["log10_needed"].sel(version="sharp", cover=list(covers)).min("cover")
+    )
+
+
+def samples_by(covers: Sequence[str], label: str, ink: str, **axes: Any) -> Points:
+    """The samples that a kind of bounds needs, by length."""
     return Points(
-        of_data, "T", at={"version": "sharp"}, names=NAMES, marker="o", line="-", **look, **axes
-    ) + Points(
-        lambda data: of_data(data).sel(version="corrected", cover=list(BALLS)), "T",
-        names=corrected, marker="s", line=":", hollow=True, **look,
+        needed(covers), "T", marker="o", line="-", ink=ink, label=label, band=panels.extremes,
+        dodge=0.05, **axes,
     )  # fmt: skip
 
 
@@ -285,7 +289,7 @@ def stopped(reached: bool, **look: Any) -> Lines:
     return Lines(
         lambda data: data["shown"].where(data["stopped"] == reached), "T", band=None, style="o",
         panel="quantity", title="{quantity}", shared=False, xlabel="length $T$ in bits",
-        ylabel="the quantity in the title", **look,
+        ylabel="value of the title's quantity", **look,
     )  # fmt: skip
 
 
@@ -332,7 +336,7 @@ EXPERIMENT = Experiment(
     ),
     figures=[
         panels.Plot(
-            "Figures 1-3: weights, gaps and accuracy against T",
+            "Weights, gaps and accuracy by the length of the sequences",
             stopped(True, ink=PALETTE[2], label="stopped at training accuracy 1")
             + stopped(False, ink=PALETTE[0], label="stopped by the limit of epochs")
             + Lines(lambda data: data["shown"].max("member"), "T", ink=PALETTE[1],
@@ -344,9 +348,11 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Bounds on the trained weights",
             [
-                covers(at_m, width=1.6, yscale="log", xlabel="length $T$ in bits",
+                Points(least_at_m, "T", band=panels.extremes, marker="o", line="-",
+                       ink=PALETTE[0], label=f"least of {len(COVERS)} bounds", width=1.6,
+                       yscale="log", xlabel="length $T$ in bits",
                        ylabel="test minus training loss, or bound",
-                       title="at the samples trained on")
+                       title="with the samples trained on")
                 + Lines(of(LOSS_GAP), "T", band=None, style="o",
                         label="measured difference of the losses")
                 + Lines(lambda data: -of(LOSS_GAP)(data), "T", band=None, style="o", ink="#aaaaaa",
@@ -354,10 +360,12 @@ EXPERIMENT = Experiment(
                 + Lines("loss_range", "T", band=panels.mean_only, style="--",
                         label="range of the loss: a bound above is vacuous")
                 + LN_2,
-                covers(lambda data: 10.0 ** data["log10_needed"], width=1.6,
-                       xlabel="length $T$ in bits",
-                       ylabel="training samples needed", yscale="log",
-                       title="samples until a bound is below $\\ln 2$")
+                samples_by(BALLS, "least bound by a norm (Theorem 4.1)", PALETTE[0], width=1.6,
+                           xlabel="length $T$ in bits", ylabel="training samples needed",
+                           yscale="log", title="samples until a bound is below $\\ln 2$")
+                + samples_by(["log T"], NAMES["log T"], PALETTE[1])
+                + samples_by(["log m"], NAMES["log m"], PALETTE[2])
+                + samples_by(["parameters"], NAMES["parameters"], PALETTE[3])
                 + Reference(y=lambda data: xr.DataArray(float(data.attrs["train"])),
                             style="-.", label="samples trained on"),
             ],

@@ -53,33 +53,48 @@ class ReadingItem(NamedTuple):
 TERMS = (
     FigureTerm(
         "Attention SVM", r"[Aa]ttention SVM|\bof the SVM\b|\bSVM of\b", r"separates the selected",
-        "the smallest key-query weights with which the selected token of each sequence leads all others by 1",
+        "the smallest key-query weights with which the selected token of each sequence leads all "
+        "others by 1",
     ),
     FigureTerm(
         "Tangent kernel", r"[Tt]angent[- ]kernel|kernel of infinite width|\b[Ii]ts kernel\b|NTK",
         r"$^",
-        r"$K(x, x') = \langle\nabla_w f(x), \nabla_w f(x')\rangle$ with the gradients in the weights $w$ of a model $f$; "
+        r"$K(x, x') = \langle\nabla_w f(x), \nabla_w f(x')\rangle$ with the gradients in the "
+        r"weights $w$ of a model $f$; "
         "while it stays constant, training is regression with it",
     ),
     FigureTerm(
         "Mirror descent", r"[Mm]irror descent", r"$^",
-        r"gradient steps on $\nabla\psi(W)$ with $\psi(W) = \sum_{ij}|W_{ij}|^p / p$ in place of $W$; "
+        r"gradient steps on $\nabla\psi(W)$ with $\psi(W) = \sum_{ij}|W_{ij}|^p / p$"
+        r" in place of $W$; "
         "with $p = 2$ it is gradient descent",
     ),
     FigureTerm(
-        "Margin", r"\b[Mm]argins?\b", r"[Tt]he least \$|[Ll]east margin of|margin of a sequence is|min_i|least \$yf",
+        "Margin",
+        r"\b[Mm]argins?\b",
+        r"[Tt]he least \$|[Ll]east margin of|margin of a sequence is|min_i|least \$yf",
         "how far the right answer leads where it leads least",
     ),
     FigureTerm(
-        "Rademacher complexity", r"Rademacher", r"random signs",
-        "how well the functions of a class correlate with random signs; it bounds test minus training loss",
+        "Score", r"\b(?:[Ll]earned|[Ee]ach|[Ee]very|[Tt]rue|[Oo]ne) scores?\b|score that draws",
+        r"gradients? of the log density",
+        "the gradient of the log density of noised data, from which reverse diffusion draws new "
+        "data",
     ),
     FigureTerm(
-        "Bound by norms", r"\bby norms\b|[Nn]orm-based|-norm\b|-(?:sum|column|length) norm|by its norms",
+        "Rademacher complexity", r"Rademacher", r"random signs",
+        "how well the functions of a class correlate with random signs; it bounds test minus "
+        "training loss",
+    ),
+    FigureTerm(
+        "Bound by norms",
+        r"\bby norms\b|[Nn]orm-based|-norm\b|-(?:sum|column|length) norm|by its norms",
         r"$^", "an upper bound that depends on the sizes of the weights alone, not on their number",
     ),
     FigureTerm(
-        "Parameter counting", r"[Pp]arameter counting|counting parameters", r"\"Parameter counting\"",
+        "Parameter counting",
+        r"[Pp]arameter counting|counting parameters",
+        r"\"Parameter counting\"",
         "an upper bound that depends on the number of weights",
     ),
     FigureTerm(
@@ -87,7 +102,9 @@ TERMS = (
         "a bound by Edelman et al. (2022) that grows with the logarithm of the sequence length",
     ),
     FigureTerm(
-        "Printed, sharp", r"(?=.*\b[Pp]rinted\b)(?=.*\b[Ss]harp\b)", r"least (?:that )?we (?:can )?prove|least that we can prove",
+        "Printed, sharp",
+        r"(?=.*\b[Pp]rinted\b)(?=.*\b[Ss]harp\b)",
+        r"least (?:that )?we (?:can )?prove|least that we can prove",
         "with the constants of the paper, and with the smallest constants that we can prove",
     ),
     FigureTerm(
@@ -140,13 +157,13 @@ def question_of(reading: str) -> str:
 
 @refuse_unreadable
 def listed_items(reading: str, texts: Sequence[str]) -> list[ReadingItem]:
-    """The list below a figure: axes, marks, data and the terms that it uses unexplained.
+    r"""The list below a figure: axes, marks, data and the terms that it uses unexplained.
 
     Args:
         texts: title, caption and all texts of the figure.
 
     Examples:
-        >>> items = listed_items("Shown: Bounds.\\nUp, left: The loss.", ["a bound is vacuous"])
+        >>> items = listed_items("Shown: Bounds.\nUp, left: The loss.", ["a bound is vacuous"])
         >>> [item.name for item in items]
         ['Vertical axis, left', 'Vacuous']
     """
