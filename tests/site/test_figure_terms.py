@@ -1,0 +1,53 @@
+"""What a stranger finds beside a figure: its question, full names of its axes, and its terms."""
+
+import re
+
+import pytest
+from matplotlib.figure import Figure
+
+from attlas.site.figure_terms import MOST_TERMS, TERMS, listed_items, question_of, texts_of
+
+READING = "Shown: Whether a bound holds.\nUp, left: The loss.\nData: Random words."
+USES = (
+    "attention SVM, tangent kernel, mirror descent, margin, each score, Rademacher complexity, "
+    "bound by norms, parameter counting, log of the length, as printed and sharp, vacuous, "
+    "stability, PAC-Bayes, [CLS], ramp loss, Frobenius and nuclear norm, logits times 5"
+)
+
+
+def test_the_question_stands_apart_from_the_list():
+    assert question_of(READING) == "It shows whether a bound holds."
+    assert question_of("Shown: ReLU networks.") == "It shows ReLU networks."
+    assert question_of("") == ""
+    names = [item.name for item in listed_items(READING, [])]
+    assert names == ["Vertical axis, left", "Data and model"]
+
+
+def test_a_figure_without_a_reading_has_no_terms():
+    assert listed_items("", ["a bound by norms is vacuous"]) == []
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name)
+def test_a_term_is_found_and_is_one_clause(term):
+    assert re.search(term.used, USES)
+    assert not term.text.endswith(".")
+    assert len(re.sub(r"\$[^$]*\$", "formula", term.text).split()) <= 25
+
+
+def test_at_most_a_few_terms_are_explained():
+    texts = ["bounds by norms, by parameter counting, by the log of the length, by PAC-Bayes"]
+    texts += ["they are vacuous on the ramp loss, by stability"]
+    items = listed_items(READING, texts)
+    assert len(items) == 2 + MOST_TERMS
+
+
+def test_what_the_reading_explains_is_not_explained_again():
+    explained = READING + '\nMarks: "PAC-Bayes" bounds the error of random weights.'
+    names = [item.name for item in listed_items(explained, ["PAC-Bayes"])]
+    assert "PAC-Bayes" not in names
+
+
+def test_all_texts_of_a_figure_are_read():
+    figure = Figure()
+    figure.subplots().set(title="a title", xlabel="a step")
+    assert {"a title", "a step"} <= set(texts_of(figure))
