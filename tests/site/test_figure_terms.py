@@ -29,7 +29,7 @@ def test_a_figure_without_a_reading_has_no_terms():
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name)
 def test_a_term_is_found_and_is_one_clause(term):
-    assert re.search(term.used, USES)
+    assert re.search(term.pattern, USES)
     assert not term.text.endswith(".")
     assert len(re.sub(r"\$[^$]*\$", "formula", term.text).split()) <= 25
 
@@ -42,8 +42,8 @@ def test_at_most_a_few_terms_are_explained():
 
 
 def test_what_the_reading_explains_is_not_explained_again():
-    explained = READING + '\nMarks: "PAC-Bayes" bounds the error of random weights.'
-    names = [item.name for item in listed_items(explained, ["PAC-Bayes"])]
+    reading = READING + '\nMarks: "PAC-Bayes" bounds the error of random weights.'
+    names = [item.name for item in listed_items(reading, ["PAC-Bayes"])]
     assert "PAC-Bayes" not in names
 
 

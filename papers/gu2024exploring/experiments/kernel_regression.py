@@ -84,7 +84,7 @@ def in_time(name: str) -> panels.Formula:
 
 
 def of_some_widths(name: str) -> panels.Formula:
-    """The same for every second width, so that lines and bounds are told apart."""
+    """The same for every second width, so that no line hides another."""
     return lambda data: in_time(name)(data).isel(m=slice(None, None, 2)).rename(m="width")
 
 

@@ -152,7 +152,7 @@ PATHS = [
         ("bound_gap", "bound by Deora et al., printed (Theorem 2)", ":"),
         yscale="log", ylim=(1e-3, None),
     )
-    + Reference(y=float(np.log(2)), label="loss of guessing: a bound above says nothing"),
+    + Reference(y=float(np.log(2)), label="loss of guessing: a bound above is vacuous"),
 ]  # fmt: skip
 
 
@@ -222,13 +222,11 @@ def with_values(name: str, axis: str, applies: bool | None = None) -> Formula:
     def values_of(data: xr.Dataset) -> xr.DataArray:
         values = ranked(name)(data)
         positive = (values > 0) & np.isfinite(values)
-        some = {
-            kept: positive.any([dim for dim in positive.dims if dim != kept])
-            for kept in (axis, "paper")
+        places = {
+            side: np.flatnonzero(positive.any([dim for dim in positive.dims if dim != side]))
+            for side in (axis, "paper")
         }
-        return ranked(name, applies)(data).isel(
-            {kept: np.flatnonzero(present) for kept, present in some.items()}
-        )
+        return ranked(name, applies)(data).isel(places)
 
     return values_of
 
@@ -304,7 +302,7 @@ EXPERIMENT = Experiment(
             "The true gap of one head and its bounds",
             ranks("gaps", "bound", ylabel="gap, or bound on it",
                   xlabel="test minus training risk, or bound", xscale="log")
-            + Reference(x=1, label="largest possible: a bound to the right says nothing",
+            + Reference(x=1, label="largest possible: a bound to the right is vacuous",
                         style="--"),
             nearest, height=1.4,
         ),

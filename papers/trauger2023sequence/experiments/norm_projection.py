@@ -113,8 +113,8 @@ def learnt(data: xr.Dataset) -> xr.DataArray:
 def accuracy(data: xr.Dataset) -> xr.DataArray:
     """The accuracy on fresh sequences, of the tasks that were learnt if there are any."""
     any_learnt = learnt(data).any(["radius", "member"])
-    shown = data.accuracy.sel(set="test")
-    return shown.sel(task=any_learnt) if any_learnt.any() else shown
+    accuracies = data.accuracy.sel(set="test")
+    return accuracies.sel(task=any_learnt) if any_learnt.any() else accuracies
 
 
 def curves(data: xr.Dataset) -> xr.DataArray:

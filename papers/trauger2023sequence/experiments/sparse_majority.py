@@ -269,7 +269,7 @@ def least_at_m(data: xr.Dataset) -> xr.DataArray:
     return at_m(data).sel(version="sharp").min("cover")
 
 
-def needed(covers: Sequence[str]) -> panels.Formula:
+def sample_sizes(covers: Sequence[str]) -> panels.Formula:
     """The samples from which the least of some bounds is below the loss of guessing."""
     return lambda data: (
         10.0 ** data["log10_needed"].sel(version="sharp", cover=list(covers)).min("cover")
@@ -279,7 +279,7 @@ def needed(covers: Sequence[str]) -> panels.Formula:
 def samples_by(covers: Sequence[str], label: str, ink: str, **axes: Any) -> Points:
     """The samples that a kind of bounds needs, by length."""
     return Points(
-        needed(covers), "T", marker="o", line="-", ink=ink, label=label, band=panels.extremes,
+        sample_sizes(covers), "T", marker="o", line="-", ink=ink, label=label, band=panels.extremes,
         dodge=0.05, **axes,
     )  # fmt: skip
 

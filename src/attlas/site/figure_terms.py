@@ -32,14 +32,14 @@ class FigureTerm(NamedTuple):
     """A term of the field that figures use.
 
     Attributes:
-        used: pattern of its uses.
-        explained: pattern of an explanation in the figure's reading, with which none is added.
+        pattern: of its uses.
+        explanation: pattern of an explanation in the figure's reading, with which none is added.
         text: its meaning in one clause, with $mathematics$.
     """
 
     name: str
-    used: str
-    explained: str
+    pattern: str
+    explanation: str
     text: str
 
 
@@ -109,7 +109,7 @@ TERMS = (
     ),
     FigureTerm(
         "Vacuous", r"\bvacuous\b", r"largest possible|vacuous\. Of|above the dotted line is worse",
-        "larger than the quantity can ever be, so that the bound says nothing",
+        "larger than the quantity can ever be, so that the bound excludes no value",
     ),
     FigureTerm(
         "Stability", r"\b[Ss]tability\b", r"$^",
@@ -191,9 +191,9 @@ def _named(label: str) -> str:
 
 def _terms(reading: str, texts: Sequence[str]) -> list[ReadingItem]:
     everything = " ".join([*texts, reading]).replace("\n", " ")
-    used = [
+    items = [
         ReadingItem(term.name, f"{term.text[0].upper()}{term.text[1:]}.")
         for term in TERMS
-        if re.search(term.used, everything) and not re.search(term.explained, reading)
+        if re.search(term.pattern, everything) and not re.search(term.explanation, reading)
     ]
-    return used[:MOST_TERMS]
+    return items[:MOST_TERMS]
