@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.find import find_experiments
-from attlas.experiments.reading import UNRECORDED, filled, reading_of
+from attlas.experiments.reading import UNRECORDED, reading_of, rendering
 
 
 def figure(**texts):
@@ -58,9 +58,9 @@ def test_a_value_of_the_caption_stands_in_the_reading():
 
 def test_a_setting_that_the_record_lacks_breaks_no_page():
     text = "It has {{ nothing }} of {{ labels.n[-1] }}{% if nothing == 1 %} once{% endif %}."
-    assert filled(text, {}) == f"It has {UNRECORDED} of {UNRECORDED}."
+    assert rendering(text, {}) == f"It has {UNRECORDED} of {UNRECORDED}."
     with pytest.raises(UserError, match="nothing"):
-        filled("It has {{ nothing + 1 }}.", {})
+        rendering("It has {{ nothing + 1 }}.", {})
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_setting_that_the_record_lacks_breaks_no_page():
     ],
 )
 def test_numbers_and_lists_are_words(value, shown):
-    assert filled("{{ value }}", {"value": value}) == shown
+    assert rendering("{{ value }}", {"value": value}) == shown
 
 
 @pytest.mark.parametrize("experiment", find_experiments(), ids=lambda found: found.name)

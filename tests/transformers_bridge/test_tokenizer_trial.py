@@ -4,6 +4,7 @@ import resource
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.transformers import tokenizer_trial
 from attlas.transformers.tokenizer import read_tokenizer
 from attlas.transformers.tokenizer_trial import require_buildable
 
@@ -99,6 +100,28 @@ def test_pairs_beside_a_vocabulary_are_refused_before_the_library_panics(tmp_pat
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
     with pytest.raises(UserError, match="merges 'a' and 'b' to a token that the vocabulary lacks"):
         read_tokenizer(tmp_path, {"model_type": "gpt2"})
+    assert capfd.readouterr().err == ""
+
+
+def test_a_piece_that_is_shorter_than_its_prefix_is_refused_before_the_library_panics(
+    tmp_path, capfd
+):
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}
+    document = PLAIN | {"model": model | {"continuing_subword_prefix": "##"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    with pytest.raises(UserError, match="merges 'b' without its prefix '##', which is longer"):
+        read_tokenizer(tmp_path, {})
+    assert capfd.readouterr().err == ""
+
+
+def test_a_panic_in_the_trial_ends_in_one_line(tmp_path, monkeypatch, capfd):
+    # Merges that are not checked before: what the trial says stays in its process.
+    monkeypatch.setattr(tokenizer_trial, "_require_merges_of", lambda content: None)
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}
+    document = splitting("a+") | {"model": model}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    with pytest.raises(UserError, match="makes the library that builds it panic"):
+        read_tokenizer(tmp_path, {})
     assert capfd.readouterr().err == ""
 
 

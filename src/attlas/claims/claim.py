@@ -276,10 +276,14 @@ class Claim:
             count: number of instances, the leading axis of every array.
             control: its sampler replaces that of the claim, if it has one.
         """
+        return draw(self.sampler(control), seed, count)
+
+    def sampler(self, control: Control | None = None) -> Sampler:
+        """The sampler of the claim, or of a control, with the doubled scales that it reads."""
         sampler = self.sample if control is None or control.sample is None else control.sample
         if self.declared and self.declared.keys() <= set(parameters(sampler).options):
-            sampler = partial(sampler, **self.declared)
-        return draw(sampler, seed, count)
+            return partial(sampler, **self.declared)
+        return sampler
 
     def sized(self, **sizes: int) -> "Claim":
         """The same claim on instances of other sizes, some of the declared ones."""

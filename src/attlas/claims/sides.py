@@ -307,7 +307,7 @@ class Doubling:
         keyword = inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY)
         function.__signature__ = signature.replace(parameters=[*listed, keyword])
 
-    def longer(self, doublings: int) -> "Doubling | None":
+    def extension(self, doublings: int) -> "Doubling | None":
         """The same scales and so many doublings more; None beyond 2^53."""
         if self.first << (self.count + doublings - 1) > LARGEST_SCALE:
             return None

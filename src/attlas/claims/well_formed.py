@@ -83,9 +83,10 @@ def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
         raise UserError(
             f"{where}: not_attacked is for {searchable} without search_over: leave it out"
         )
-    if claim.attained is not None and not (0 < claim.attained <= 1 and rule.searchable):
+    has_ratio = rule.searchable and not rule.scaled
+    if claim.attained is not None and not (0 < claim.attained <= 1 and has_ratio):
         raise UserError(
-            f"{where}: attained={claim.attained} is for {searchable}: give a ratio up to 1"
+            f"{where}: attained={claim.attained} is for inequalities: give a ratio up to 1"
         )
     if rule.trials and not claim.independent.strip():
         raise UserError(

@@ -77,13 +77,13 @@ def reading_of(
     settings = settings_of(data) if data is not None else {}
     values = {**(captioned.values or {}), **settings}
     template = templates.get(captioned.title, "") if captioned.title else ""
-    items = [filled(item, values) for item in template.splitlines()]
+    items = [rendering(item, values) for item in template.splitlines()]
     marks = [item for item in items if item.startswith(f"{MARKS}: ")] or [f"{MARKS}:"]
     lines = [item for item in items if item not in marks]
     if len(marks[0]) > len(f"{MARKS}:") or captioned.reading:
         lines.append(f"{marks[0]} {captioned.reading}".strip())
     if "" in templates:
-        lines.append(f"{DATA}: {filled(templates[''], values)}")
+        lines.append(f"{DATA}: {rendering(templates[''], values)}")
     texts = [captioned.title, split_caption(captioned.caption)[0], *_texts_of(captioned.figure)]
     if whose := _whose([*lines, *texts], paper):
         lines.append(f"{CITED}: {whose}")
@@ -106,7 +106,7 @@ def settings_of(data: "xarray.Dataset") -> dict[str, Any]:
 
 
 @refuse_unreadable
-def filled(template: str, values: Mapping[str, Any]) -> str:
+def rendering(template: str, values: Mapping[str, Any]) -> str:
     r"""A template with numbers in words and lists as enumerations, on one line.
 
     A setting that a record lacks, such as one of an earlier version, is said not to be recorded.
@@ -115,11 +115,11 @@ def filled(template: str, values: Mapping[str, Any]) -> str:
         UserError: if a template computes with a setting that the record lacks.
 
     Examples:
-        >>> filled("Trained on {{ n }} texts for {{ steps }} steps.", {"n": [8, 16], "steps": 8000})
-        'Trained on 8 and 16 texts for 8,000 steps.'
-        >>> filled("{{ 'one run' if count.member == 1 else 'runs' }}.", {"count": {"member": 1}})
+        >>> rendering("On {{ n }} texts for {{ steps }} steps.", {"n": [8, 16], "steps": 8000})
+        'On 8 and 16 texts for 8,000 steps.'
+        >>> rendering("{{ 'one run' if count.member == 1 else 'runs' }}.", {"count": {"member": 1}})
         'one run.'
-        >>> filled("Trained for {{ steps }} steps in {{ count.member }} runs.", {"n": 3})
+        >>> rendering("Trained for {{ steps }} steps in {{ count.member }} runs.", {"n": 3})
         'Trained for (not recorded) steps in (not recorded) runs.'
     """
     from jinja2 import ChainableUndefined, Environment, UndefinedError

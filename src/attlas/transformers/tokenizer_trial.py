@@ -57,7 +57,11 @@ def require_buildable(content: bytes) -> None:
         return
     seconds = 1 + len(content) // _BYTES_PER_SECOND
     command = [sys.executable, "-I", "-c", _PROGRAM, str(seconds), str(_MEMORY)]
-    ended = subprocess.run(command, input=content, capture_output=True, check=False).returncode
+    trial = subprocess.run(command, input=content, capture_output=True, check=False)
+    ended = trial.returncode
+    if ended > 0 and b"PanicException" in trial.stderr:
+        # Here the library would write its trace on the screen.
+        raise UserError("makes the library that builds it panic: its rules are damaged")
     if -ended in (signal.SIGXCPU, signal.SIGKILL):
         raise UserError(f"takes more than {seconds} s to build: its rules are damaged")
     if ended < 0:
@@ -90,7 +94,8 @@ def require_known_merges(
         prefix: what a piece that continues a word begins with.
 
     Raises:
-        UserError: if there is such a pair, which it names; the text is to follow the file's name.
+        UserError: if there is such a pair, or a piece shorter than the prefix, which it names; the
+            text is to follow the file's name.
 
     Examples:
         >>> require_known_merges(["a b"], {"a": 0, "b": 1, "ab": 2})
@@ -105,6 +110,9 @@ def require_known_merges(
             continue
         first, second = pair
         known = first in vocabulary and second in vocabulary
+        if known and len(second.encode()) < len(prefix.encode()):
+            what = f"merges {printable(second)[:40]!r} without its prefix"
+            raise UserError(f"{what} {printable(prefix)[:40]!r}, which is longer")
         if known and first + second[len(prefix) :] not in vocabulary:
             what = f"merges {printable(first)[:40]!r} and {printable(second)[:40]!r}"
             raise UserError(f"{what} to a token that the vocabulary lacks")

@@ -17,6 +17,7 @@ from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
 from attlas.claims.sides import Batch, complete
 from attlas.verify.climb import relative_excess
+from attlas.verify.trend_search import trend_of, trend_score
 
 STEPS = 150
 """Ascent steps of a round."""
@@ -54,6 +55,8 @@ def _excess(claim: Claim, instance: Instance) -> Array:
     """The challenged quantity, worst element."""
     sides = complete(claim.sides(instance))
     magnitude = jnp.asarray(sides.magnitude)
+    if claim.kind.rule.scaled:
+        return jnp.max(trend_score(trend_of(claim), sides, claim.roundings, jnp))
     rounding = claim.roundings * jnp.finfo(sides.left.dtype).eps * magnitude + sides.error
     allowed = jax.lax.stop_gradient(rounding)
     return jnp.max(relative_excess(sides.left, sides.right, magnitude, allowed, jnp))

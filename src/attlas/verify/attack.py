@@ -12,6 +12,7 @@ results on equal machines.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -33,6 +34,8 @@ from attlas.verify.evidence import (
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
 from attlas.verify.review import decided
 from attlas.verify.searchable import is_searchable
+from attlas.verify.space import Blocks
+from attlas.verify.trend_search import lines, trend_verdict
 
 EVALUATIONS = 6400
 """Default evaluations of a round of moves: 100 moves of 64 instances."""
@@ -85,7 +88,9 @@ def attack(
         )
         if not climbed.moves:
             return None
-        return replace(judge(claim, program, climbed.batch, seed, climbed.moves), method=method)
+        origin = Origin(start, climbed.blocks)
+        report = judge(claim, program, climbed.batch, seed, climbed.moves, origin)
+        return replace(report, method=method)
 
 
 def granted_evaluations(claim: Claim) -> int:
@@ -93,10 +98,34 @@ def granted_evaluations(claim: Claim) -> int:
     return EVALUATIONS if claim.evaluations is None else claim.evaluations
 
 
-def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -> ChallengeReport:
-    """Solve again what a search froze, and decide on its end points after `steps` moves."""
+class Origin(NamedTuple):
+    """From which instances a search came, and the numbers at its end if it moved draws."""
+
+    batch: Batch
+    blocks: Blocks | None = None
+
+
+def judge(
+    claim: Claim,
+    program: Program,
+    batch: Batch,
+    seed: int,
+    steps: int,
+    origin: Origin | None = None,
+) -> ChallengeReport:
+    """Solve again what a search froze, and decide on its end points after `steps` moves.
+
+    Args:
+        origin: without one the end points are the draws of the seed.
+    """
     batch, evidence = settled(claim, program, batch)
-    verdict, evidence = decided(claim, evidence, batch, seed=seed)
+    if claim.kind.rule.scaled:
+        start = batch if origin is None else origin.batch
+        tracks = lines(claim, start, batch, seed, None if origin is None else origin.blocks)
+        options = {"seed": seed, "evaluations": (steps + 1) * len(evidence.applicable)}
+        verdict = trend_verdict(claim, batch, evidence, program=program, tracks=tracks, **options)
+    else:
+        verdict, evidence = decided(claim, evidence, batch, seed=seed)
     if verdict.index is not None:
         verdict = replace(verdict, witness=instance_at(batch, verdict.index))
     return ChallengeReport(

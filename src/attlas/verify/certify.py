@@ -55,7 +55,7 @@ def certify(claim: Claim, witness: Witness) -> str:
 def proved(claim: Claim, report: ChallengeReport) -> ChallengeReport:
     """A report whose violation is certified, with the reason if it is not; else unchanged."""
     witness = report.verdict.witness
-    if not report.violated or witness is None or report.certified:
+    if not report.violated or witness is None or report.certified or claim.kind.rule.scaled:
         return report
     return replace(report, certified=certify(claim, witness))
 

@@ -1,4 +1,4 @@
-"""Challenge an inequality by the methods of `attlas.verify.portfolio` behind one call."""
+"""Challenge an inequality, limit or rate, by the methods of `attlas.verify.portfolio`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -39,10 +39,10 @@ def challenge(
     batch: Batch | None = None,
     keep: Callable[[ChallengeReport], None] | None = None,
 ) -> ChallengeReport:
-    """Search for a violation of an inequality.
+    """Search for a violation of an inequality, limit or rate.
 
     Args:
-        claim: an inequality, or its name.
+        claim: an inequality, limit or rate, or its name.
         method: one of `METHODS`.
         evaluations: number of evaluations of the sides on one instance, in all rounds together.
         seconds: limit of wall time, checked after each move.

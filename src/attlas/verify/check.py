@@ -70,7 +70,7 @@ def check(
             or rate with `Doubling` scales doubles them while it is undecided and two processor
             seconds last.
         alpha: error probability of a statistical verdict, of all looks together.
-        challenge_rounds: searches of an inequality of two processor seconds, or a part of one.
+        challenge_rounds: searches of an inequality, limit or rate, of two processor seconds each.
         stored: an instance of an earlier search, evaluated first where it still fits the claim.
 
     Returns:
@@ -84,14 +84,15 @@ def check(
     if claim.parameters:  # one half for the drawn parameters, one for the worst
         alpha /= 2
     if isinstance(claim.scales, Doubling):
-        from attlas.verify.doubled import doubled
+        from attlas.verify.sequential_check import sequential_check
 
         count = claim.count if count is None else count
 
-        def look(longer: Claim, share: float) -> CheckReport:
-            return _once(longer, count, seed, share, challenge_rounds, stored, None)
+        def look(extended: Claim, share: float, rounds: int | float) -> CheckReport:
+            return _once(extended, count, seed, share, rounds, stored, None)
 
-        report = doubled(claim, look, sequences=count, alpha=alpha, effort=challenge_rounds)
+        options = {"sequences": count, "alpha": alpha, "effort": challenge_rounds}
+        report = sequential_check(claim, look, **options)
         return replace(report, seconds=time.perf_counter() - started)
     shares = [(claim.count if count is None else count, alpha)]
     if count is None and claim.rule.trials:

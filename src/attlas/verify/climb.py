@@ -3,7 +3,8 @@ r"""The loop of a search without gradients: an instance accepts a proposal where
 The score is (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| +
 |right| + tau), where tau is what rounding allows. The first term has a slope everywhere, but is
 largest where both sides vanish against their terms; the second is monotone in the tightness and
-lowest there. It is of one component per instance in turn, or of the worst.
+lowest there. Of a limit or rate it is that of `attlas.verify.trend_search`. It is of one component
+per instance in turn, or of the worst.
 """
 
 from collections.abc import Callable
@@ -15,19 +16,21 @@ from jaxtyping import Array
 
 from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim, Sides
-from attlas.verify.evidence import Batch, Program
+from attlas.verify.evidence import Batch, Program, gather
 from attlas.verify.proposals import Proposal
-from attlas.verify.space import select_gained, space_of
+from attlas.verify.space import Blocks, select_gained, space_of
+from attlas.verify.trend_search import contradiction, trend_of, trend_score
 
 BROKEN = 10.0
 """Added to the score of a violation, so that no better ratio replaces it."""
 
 
 class Climbed(NamedTuple):
-    """End points of a search, one per instance, after a number of moves of all instances."""
+    """End points of a search, one per instance, the moves that led there, and their numbers."""
 
     batch: Batch
     moves: int
+    blocks: Blocks
 
 
 def climb(
@@ -65,7 +68,7 @@ def climb(
             proposal.learn(blocks, proposed, None)
             continue
         if done == 1 and not _differ(moved, batch):
-            return Climbed(batch, 0)
+            return Climbed(batch, 0, blocks)
         new = scores(claim, *program(moved))
         gained = new > score
         proposal.learn(blocks, proposed, gained)
@@ -74,7 +77,7 @@ def climb(
                 value[gained] = np.asarray(moved[name])[gained]
             blocks = space.settled(select_gained(blocks, proposed, gained), ended)
             score = np.where(gained, new, score)
-    return Climbed({name: on_device(value) for name, value in ended.items()}, done)
+    return Climbed({name: on_device(value) for name, value in ended.items()}, done, blocks)
 
 
 def _differ(first: Batch, second: Batch) -> bool:
@@ -115,14 +118,8 @@ def scores(
     Returns:
         Array of shape (count,); -inf where an assumption fails or a side is not finite.
     """
-    claimed = sides[0]
-    left, right, magnitude, error = (
-        np.asarray(part).reshape(len(holds), -1)
-        for part in (claimed.left, claimed.right, claimed.magnitude, claimed.error)
-    )
-    allowed = claim.roundings * np.finfo(float).eps * magnitude + error
-    score = relative_excess(left, right, magnitude, allowed, np)
-    score = score + BROKEN * (left - right > allowed)
+    score = _scores_of_sequences if claim.kind.rule.scaled else _scores_of_entries
+    score = score(claim, sides[0]).reshape(len(holds), -1)
     finite = np.isfinite(score).all(axis=1) & np.asarray(holds).all(axis=1)
     count, entries = score.shape
     worst = score.max(axis=1)
@@ -131,3 +128,17 @@ def scores(
         own_entry = score[np.arange(count), turn % entries]
         worst = np.where(worst >= BROKEN / 2, worst, own_entry)
     return np.where(finite, worst, -np.inf)
+
+
+def _scores_of_entries(claim: Claim, sides: Sides) -> np.ndarray:
+    left, right, magnitude, error = map(np.asarray, sides[:4])
+    allowed = claim.roundings * np.finfo(float).eps * magnitude + error
+    score = relative_excess(left, right, magnitude, allowed, np)
+    return score + BROKEN * (left - right > allowed)
+
+
+def _scores_of_sequences(claim: Claim, sides: Sides) -> np.ndarray:
+    evidence = gather(claim, np.ones((len(sides.left), 1), dtype=bool), sides)
+    score = trend_score(trend_of(claim), evidence, claim.roundings, np)
+    broken = contradiction(claim, evidence)
+    return np.asarray(score).reshape(broken.shape) + BROKEN * broken

@@ -17,12 +17,12 @@ import numpy as np
 from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport
-from attlas.verify.attack import judge
+from attlas.verify.attack import Origin, judge
 from attlas.verify.climb import BROKEN, scores
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.proposals import FULL, packed
 from attlas.verify.searchable import is_searchable
-from attlas.verify.space import Blocks, Space, space_of
+from attlas.verify.space import Blocks, Space, select_gained, space_of
 
 _BOUNDED = ("uniform", "steps")
 STEP = 0.5
@@ -52,9 +52,11 @@ def evolved(
     Args:
         program: the claim's compiled program.
         batch: the instances from which the islands begin.
-        seed: of the batch and of the evolution.
-        evaluations: of the sides on one instance; at least one generation is made.
-        doublings: of the populations, which are else the least power of two above 4 + 3 log n.
+        seed: the seed of the batch and of the evolution.
+        evaluations: how often the sides are evaluated on one instance; at least one generation is
+            made.
+        doublings: how often the populations are doubled, which are else the least power of two
+            above 4 + 3 log n.
         stop: called after each generation; the search ends where it is true.
 
     Returns:
@@ -72,7 +74,8 @@ def evolved(
             search.generation()
             if search.is_clear() or (stop is not None and stop()):
                 break
-        report = judge(claim, program, search.best, seed, search.done + 1)
+        origin = Origin(batch, search.best_blocks)
+        report = judge(claim, program, search.best, seed, search.done + 1, origin)
     return replace(report, method="evolution")
 
 
@@ -194,6 +197,7 @@ class _Islands:
         count = len(self.highest)
         self._drawn = self.highest.copy()
         self.best = {name: np.array(value) for name, value in batch.items()}
+        self.best_blocks = self._space.blocks
         self.done, self._first_violation = 0, np.inf
         width = packed(self._space.blocks, count).shape[1] if self._space.blocks else 0
         least = 2 ** int(np.ceil(np.log2(4 + 3 * np.log(max(width, 1)))))
@@ -243,14 +247,15 @@ class _Islands:
     def generation(self) -> None:
         """Evaluate one population of every island, and begin again where one stagnates."""
         points = self._strategies.ask()
-        moved = self._here.batch(self._at(points))
+        blocks = self._at(points)
+        moved = self._here.batch(blocks)
         self.done += 1
         if moved is None:
             self._strategies.step *= 0.5
             self._waited += 1
         else:
             score = scores(self._claim, *self._program(moved), turn=self._island)
-            self._keep(moved, score)
+            self._keep(moved, blocks, score)
             inside = score[: self._used].reshape(-1, self._population)
             self._strategies.tell(points, inside)
             top = inside.max(axis=1)
@@ -262,11 +267,12 @@ class _Islands:
         if len(over):
             self._restart(over)
 
-    def _keep(self, moved: Batch, score: np.ndarray) -> None:
+    def _keep(self, moved: Batch, blocks: Blocks, score: np.ndarray) -> None:
         gained = score > self.highest
         if gained.any():
             for name, value in self.best.items():
                 value[gained] = np.asarray(moved[name])[gained]
+            self.best_blocks = select_gained(self.best_blocks, blocks, gained)
         self.highest = np.where(gained, score, self.highest)
         if (score >= BROKEN / 2).any():
             self._first_violation = min(self._first_violation, self.done)

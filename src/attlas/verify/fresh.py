@@ -11,10 +11,12 @@ from attlas.claims.claim import Claim
 from attlas.claims.sampling import draw_anew
 from attlas.claims.verdict import ChallengeReport
 from attlas.verify.attack import judge
-from attlas.verify.climb import scores
+from attlas.verify.climb import BROKEN, scores
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.searchable import is_searchable
 
+_CONFIRMATIONS = 2
+"""Batches that are judged by themselves, because an instance contradicts a limit or rate."""
 _APART = 1_000_003
 """Distance of the seeds of fresh batches from that of the check, and of one round from the next."""
 
@@ -31,8 +33,8 @@ def drawn_afresh(
 
     Args:
         program: the claim's compiled program.
-        seed: of the round; equal seeds draw equal instances.
-        evaluations: of the sides on one instance; at least one batch is drawn.
+        seed: the seed of the round; equal seeds draw equal instances.
+        evaluations: how often the sides are evaluated on one instance; at least one batch is drawn.
         stop: called after each batch; the search ends where it is true.
 
     Returns:
@@ -43,13 +45,24 @@ def drawn_afresh(
         return None
     best: dict[str, np.ndarray] = {}
     highest = np.full(claim.count, -np.inf)
-    done = 0
+    done = confirmed = 0
     with FACTORISING, jax.enable_x64(True), np.errstate(all="ignore"):
         while not done or (
             (done + 2) * claim.count <= evaluations and not (stop is not None and stop())
         ):
-            batch: Batch = draw_anew(claim.sample, _APART * (seed + 1) + done, claim.count)
+            drawn = _APART * (seed + 1) + done
+            batch: Batch = draw_anew(claim.sampler(), drawn, claim.count)
             score = scores(claim, *program(batch))
+            if (
+                claim.kind.rule.scaled
+                and (score >= BROKEN / 2).any()
+                and confirmed < _CONFIRMATIONS
+            ):
+                report = judge(claim, program, batch, drawn, done + 1)
+                if report.violated:
+                    return replace(report, method="draws")
+                confirmed += 1
+                score = np.where(score >= BROKEN / 2, -np.inf, score)
             higher = (score > highest) if best else np.ones(claim.count, dtype=bool)
             for name, value in batch.items():
                 best[name] = np.array(value) if name not in best else best[name]

@@ -33,7 +33,7 @@ from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim
 from attlas.claims.sampling import seconds_to_draw
 from attlas.claims.verdict import ChallengeReport
-from attlas.verify.attack import WITHOUT_SLOPES, attack, better, judge
+from attlas.verify.attack import WITHOUT_SLOPES, Origin, attack, better, judge
 from attlas.verify.certify import proved
 from attlas.verify.climb import climb
 from attlas.verify.evidence import Batch, Program
@@ -73,7 +73,7 @@ def granted(
         program: the claim's program, compiled already.
         batch: instances on which the cost is measured.
         effort: factor of two processor seconds, or of the declared number.
-        seed: of the batch.
+        seed: the seed of the batch.
 
     Returns:
         The effort's part of the number that the claim declares, and at least four batches of it;
@@ -216,7 +216,7 @@ class Search:
         """Fresh draws for the time that as many moves take, in a power of two of batches."""
         claim = self.claim
         if self._batch_seconds:
-            drawing = seconds_to_draw(claim.sample, self.seed, claim.count)
+            drawing = seconds_to_draw(claim.sampler(), self.seed, claim.count)
             share = self._batch_seconds / (self._batch_seconds + drawing)
             batches = granted / claim.count * share
             if batches < 1:
@@ -236,7 +236,8 @@ class Search:
             if steps not in self._climbs:
                 self._climbs[steps] = ascend(claim, steps)
             ended = self._climbs[steps](batch)
-            return replace(judge(claim, self.program, ended, seed, steps), method="ascent")
+            report = judge(claim, self.program, ended, seed, steps, Origin(batch))
+            return replace(report, method="ascent")
 
 
 def methods_of(claim: Claim, batch: Batch, *, effort: int | float = 1.0) -> tuple[str, ...]:
@@ -246,6 +247,21 @@ def methods_of(claim: Claim, batch: Batch, *, effort: int | float = 1.0) -> tupl
         fit += ["ascent"] if slopes(claim, batch) else []
         fit += ["sizes"] if claim.sizes else []
     return tuple(fit)
+
+
+def affordable(
+    claim: Claim, program: Program, batch: Batch, effort: int | float, seed: int
+) -> bool:
+    """Whether the least search of a limit or rate fits into its effort.
+
+    A sequence may take minutes on one batch, such as a path that its sampler solves.
+    """
+    started = time.process_time()
+    program(batch)
+    cost = time.process_time() - started
+    if not claim.search_over:
+        cost += seconds_to_draw(claim.sampler(), seed, claim.count)
+    return cost * _BATCHES[0] <= SECONDS * effort
 
 
 def slopes(claim: Claim, batch: Batch) -> bool:
@@ -273,7 +289,7 @@ def searched(
         program: the claim's compiled program.
         batch: the instances of the check, from which the search starts.
         effort: factor of two processor seconds.
-        seed: of the batch.
+        seed: the seed of the batch.
         alpha: error probability of fresh trials of a probability at its worst parameter.
     """
     if claim.parameters:
@@ -281,6 +297,8 @@ def searched(
 
         return worst_parameter(claim, program, seed=seed, effort=effort, alpha=alpha)
     if not is_searchable(claim):
+        return None
+    if claim.kind.rule.scaled and not affordable(claim, program, batch, effort, seed):
         return None
     evaluations = granted(claim, program, batch, effort=effort, seed=seed)
     methods = methods_of(claim, batch, effort=effort)

@@ -1,4 +1,4 @@
-"""Which inequalities an attack can move, and why it cannot move the others."""
+"""Which claims an attack can move, and why it cannot move the others."""
 
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome
@@ -13,7 +13,7 @@ def is_searchable(claim: Claim) -> bool:
 
 @refuse_misfits
 def why_not_attacked(claim: Claim) -> str:
-    """Why an inequality is not attacked, in one short sentence.
+    """Why an inequality, limit or rate is not attacked, in one short sentence.
 
     The definition of the claim gives the reason, or its `not_attacked`; empty where an attack moves
     something, and for other kinds of claims.

@@ -14,6 +14,7 @@ from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Claim
 from attlas.claims.perturbed_draws import PerturbedGenerator
 from attlas.claims.sampling import Instance, Sampler
+from attlas.claims.sides import Doubling, read_detail
 from attlas.core.errors import UserError
 from attlas.core.names import call_by_name
 from attlas.verify.evidence import Batch
@@ -67,6 +68,13 @@ class Arrays:
             self._unit[name] = np.where(size > 0, size, 1.0)
             self.blocks[name] = Block(value / self._unit[name], np.arange(len(value)))
 
+    def numbers(self, batch: Batch) -> Blocks:
+        """Arrays of other instances of the same shapes, in the units of these."""
+        return {
+            name: block.at(np.asarray(batch[name]) / self._unit[name])
+            for name, block in self.blocks.items()
+        }
+
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances, brought back by `project`."""
         arrays = self._start | {
@@ -117,9 +125,10 @@ class Draws:
         self._claim, self._like = claim, batch
         self._stream = _stream(seed)
         self._count = len(next(iter(batch.values())))
-        is_key = isinstance(claim.sample, Hashable)
+        sampler = claim.sampler()
+        is_key = sampler is claim.sample and isinstance(sampler, Hashable)
         recorded = _recorded if is_key else _recorded.__wrapped__
-        first = recorded(claim.sample, seed, self._count)
+        first = recorded(sampler, seed, self._count)
         # A sampler may draw several arrays at once: A, B = rng.normal(size=(2, count, 3)).
         self._axis = {
             place: value.shape[:2].index(self._count)
@@ -140,6 +149,13 @@ class Draws:
                 place: Block(first.numbers[place][None], np.array([k // share]), first.law(place))
                 for k, place in enumerate(others)
             }
+        if claim.kind.rule.scaled:
+            longest = largest_scale(claim, batch)
+            self.blocks = {
+                place: block
+                for place, block in self.blocks.items()
+                if block.values[0].size < longest
+            }
 
     def _generator(self, numbers: dict[int, np.ndarray]) -> PerturbedGenerator:
         return PerturbedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
@@ -153,7 +169,7 @@ class Draws:
             for place, block in blocks.items()
         }
         try:
-            drawn_arrays = self._claim.sample(self._generator(numbers), self._count)
+            drawn_arrays = self._claim.sampler()(self._generator(numbers), self._count)
         except (ArithmeticError, ValueError, RuntimeError, UserError):
             # A solver of the sampler may not converge on an extreme instance: not a move.
             return None
@@ -193,6 +209,18 @@ class Draws:
         other = copy(self)
         other.blocks = blocks
         return other
+
+
+def largest_scale(claim: Claim, batch: Batch) -> float:
+    """The largest scale on the first instance of a batch; infinite where the sides alone know it.
+
+    As many numbers of one draw are noise along the scales, which is not moved.
+    """
+    instance = {name: np.asarray(value)[0] for name, value in batch.items()}
+    if isinstance(claim.scales, Doubling):
+        return float(claim.scales.values[-1])
+    scales = instance.get("scales", np.inf) if claim.scales is None else claim.scales
+    return float(np.max(read_detail(scales, instance, {})))
 
 
 def space_of(claim: Claim, batch: Batch, seed: int) -> Space:

@@ -13,13 +13,13 @@ ratio has to be above all earlier ones, with slopes that agree to a tenth or are
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from attlas.claims.kinds.disturbance import SCALES, possible_errors, smallest_refused
 from attlas.claims.kinds.extrapolation import (
     COARSEST,
     RISE,
@@ -34,14 +34,6 @@ from attlas.claims.kinds.extrapolation import (
 )
 from attlas.claims.sides import Evidence, Rule
 from attlas.claims.verdict import Outcome, Verdict
-
-SCALES = 4
-"""Scales that a limit or rate needs."""
-_TRIED = np.geomspace(1e-4, 1e4, 33)
-"""Sizes of the plateaus and growing parts by which the resolution is found."""
-_CORNERS = np.array([(0.0,) * SCALES, *product((-1.0, 1.0), repeat=SCALES)])[:, None, None]
-_GRID = np.array(list(product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=SCALES)))[:, None, None]
-"""Shares of the errors that the sides may have at the four scales: of rounding, and of more."""
 
 
 class Trends(NamedTuple):
@@ -69,6 +61,7 @@ class Trend(Rule):
     """
 
     scaled: ClassVar[bool] = True
+    searchable: ClassVar[bool] = True
     holds: ClassVar[str]
     fails: ClassVar[str]
     doubled: bool = False
@@ -108,6 +101,9 @@ class Trend(Rule):
         trends = _of_instances(rows)
         text, slack, numbers = self.summary(evidence, trends)
         verdict = self._of_all(trends)
+        if verdict.index is not None:  # of the batch, which holds others beside the applicable ones
+            index = int(np.flatnonzero(evidence.applicable)[verdict.index])
+            verdict = replace(verdict, index=index)
         if verdict.outcome is Outcome.SUPPORTED:
             verdict = replace(verdict, reason=f"{verdict.reason}; {text}")
         return replace(verdict, slack=slack, statistics={**verdict.statistics, **numbers})
@@ -145,7 +141,8 @@ class Trend(Rule):
         }
         if against:
             why = f"{self.fails} on {against} of {total} instances"
-            return Verdict(Outcome.VIOLATED, why, statistics=numbers)
+            first = int(np.argmax(trends.contradicts))
+            return Verdict(Outcome.VIOLATED, why, statistics=numbers, index=first)
         if undecided:
             why = f"the scales do not suffice on {undecided} of {total} instances"
             if not self.doubled:
@@ -176,7 +173,7 @@ class Limit(Trend):
         distance, allowed = self._distance(evidence, roundings)
         ends = np.maximum(distance, allowed)[..., -1:]
 
-        wrong = _possible(error) * allowed
+        wrong = possible_errors(error) * allowed
 
         def complies(part: float) -> np.ndarray:
             raised = distance + part * ends
@@ -184,7 +181,7 @@ class Limit(Trend):
             return falls | (raised <= allowed)[..., -1]
 
         unit = ends[..., 0]
-        resolution = np.where(unit > 0, _smallest(complies), 0) * unit
+        resolution = np.where(unit > 0, smallest_refused(complies), 0) * unit
         rounding = np.all(distance <= allowed - error, axis=-1)
         # Above the errors a plateau that noise could hide has no finite resolution: it is refused.
         resolution = np.where(rounding & np.isinf(resolution), unit, resolution)
@@ -196,9 +193,9 @@ class Limit(Trend):
     def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
         """Which rows settle on a plateau, whatever the signs of the errors."""
         distance, allowed = self._distance(evidence, roundings)
-        wrong = _possible(_last_of(evidence, evidence.error)) * allowed
+        wrong = possible_errors(_last_of(evidence, evidence.error)) * allowed
         away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
-        return away | _settled(distance, allowed)
+        return away | _plateau_in_errors(distance, allowed)
 
     def lasting(self, evidence: Evidence, needed: int) -> tuple[np.ndarray, np.ndarray]:
         """Where the distance falls in all, or is the largest so far; none complies by that."""
@@ -255,13 +252,14 @@ class Rate(Trend):
         vanished = self._vanished(evidence, roundings)
         ratio, share = self._ratio(evidence, roundings)
         readable = np.all(share < 1, axis=-1)
-        spread = np.exp(-_possible(error) * np.log1p(-np.where(readable[..., None], share, 0)))
+        certain = np.where(readable[..., None], share, 0)
+        spread = np.exp(-possible_errors(error) * np.log1p(-certain))
         grown = ratio[..., -1:] * scales / scales[..., -1:]
 
         def complies(part: float) -> np.ndarray:
             return np.any(stays_bounded((ratio + part * grown) * spread, scales), axis=0)
 
-        resolution = np.where(vanished, 1.0, _smallest(complies))
+        resolution = np.where(vanished, 1.0, smallest_refused(complies))
         tends = (complies(0.0) & (resolution <= 1) & readable) | vanished
         return Trends(tends, self.contradicts(evidence, roundings), resolution)
 
@@ -269,7 +267,7 @@ class Rate(Trend):
         """Which rows grow like a power as computed, and whatever the errors do not fade."""
         _, _, scales, error = _last(evidence)
         ratio, share = self._ratio(evidence, roundings)
-        spread = np.exp(-_possible(error) * np.log1p(-np.minimum(share, 0.5)))
+        spread = np.exp(-possible_errors(error) * np.log1p(-np.minimum(share, 0.5)))
         # As computed it grows like a power; no errors make of that a growth that fades.
         growing = keeps_growing(ratio, scales) & np.all(share < 1, axis=-1)
         return growing & np.all(still_grows(ratio * spread, scales), axis=0)
@@ -341,7 +339,7 @@ class Rate(Trend):
             yield replace(evidence, right=evidence.right * shift)
 
 
-def _settled(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
+def _plateau_in_errors(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Whether the last step is within the errors, and with them below a tenth of the distance."""
     fall, width = distance[..., 2] - distance[..., 3], error[..., 2] + error[..., 3]
     least = distance[..., 3] - error[..., 3]
@@ -373,20 +371,6 @@ def _until(evidence: Evidence, count: int) -> Evidence:
     """The evidence of the first scales alone."""
     sides = {n: getattr(evidence, n)[..., :count] for n in ("left", "right", "magnitude", "error")}
     return replace(evidence, **sides, scales=np.asarray(evidence.scales)[..., :count])
-
-
-def _possible(error: np.ndarray) -> np.ndarray:
-    """Shares of the errors to be tried at the scales, (shares, 1, 1, 4)."""
-    # A sequence that complies may lie between the largest errors, where these are not small.
-    return _GRID if np.any(error > 0) else _CORNERS
-
-
-def _smallest(complies: Callable[[float], np.ndarray]) -> np.ndarray:
-    """The disturbance above which no row complies, of those tried; infinite where one does."""
-    hidden = np.stack([complies(part) for part in _TRIED], axis=-1)
-    last = len(_TRIED) - np.argmax(hidden[..., ::-1], axis=-1)
-    last = np.where(np.any(hidden, axis=-1), last, 0)
-    return np.append(_TRIED, np.inf)[last]
 
 
 def _of_instances(rows: Trends) -> Trends:

@@ -61,12 +61,12 @@ class Meaning(NamedTuple):
 
 
 @refuse_unreadable
-def repeated(values: xr.DataArray, over: Sequence[str]) -> str:
+def repetitions(values: xr.DataArray, over: Sequence[str]) -> str:
     """The repetitions over which values are summarised; empty without any.
 
     Examples:
         >>> values = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("member", "head"))
-        >>> repeated(values, ["member", "head"]), repeated(values[:1], ["member"])
+        >>> repetitions(values, ["member", "head"]), repetitions(values[:1], ["member"])
         ('2 runs times 2 heads', '1 run')
     """
     axes = [name for name in over if name not in STATED]
@@ -86,7 +86,7 @@ def summarised(
     """
     if not over or STATED & set(over):
         return None
-    runs = repeated(values, over)
+    runs = repetitions(values, over)
     if prod(values.sizes[name] for name in over) == 1:
         return Meaning(things, f"the values of {runs}", label)
     if band is None or band not in MIDDLES:

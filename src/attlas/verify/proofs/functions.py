@@ -68,8 +68,9 @@ class Functions:
         if a.number is not None:
             return (a.number > 0) - (a.number < 0)
         self._compared(a)
-        if a.is_zero():
-            return 0
+        return 0 if a.is_zero() else self._sign_of_nonzero(a, strict)
+
+    def _sign_of_nonzero(self, a: Node, strict: bool) -> int:
         try:
             return self._sign(a.expanded(), strict)
         except LargeError:

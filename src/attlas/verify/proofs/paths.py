@@ -53,13 +53,9 @@ class Decisions(Functions):
         # Signs of what was compared, 0 where it only must not vanish.
         self.compared: list[tuple[Node | Polynomial, int]] = []
 
-    def sign(self, a: Node, strict: bool = True) -> int:
-        """The sign of an expression at the instance, 0 if it vanishes everywhere."""
+    def _sign_of_nonzero(self, a: Node, strict: bool) -> int:
         del strict
-        if a.number is not None:
-            return (a.number > 0) - (a.number < 0)
-        self._compared(a)
-        return 0 if a.is_zero() else self._at_instance(a)
+        return self._at_instance(a)
 
     def _note_nonzero(self, a: Node) -> None:
         """Keep an expression that must not vanish, which the instance must not contradict."""

@@ -21,9 +21,9 @@ STEP = 2
 """Doublings from one look to the next: a compilation takes as long as thousands of steps."""
 
 
-def doubled(
+def sequential_check(
     claim: Claim,
-    look: Callable[[Claim, float], CheckReport],
+    look: Callable[[Claim, float, int | float], CheckReport],
     *,
     sequences: int,
     alpha: float,
@@ -33,7 +33,7 @@ def doubled(
 
     Args:
         claim: a limit or rate whose scales are a `Doubling`.
-        look: the report on a claim at the error probability of this look.
+        look: the report on a claim at the error probability of this look, with so many searches.
         sequences: number of instances, which say with how many scales the first look begins.
         effort: factor of two processor seconds, at least 1.
 
@@ -44,21 +44,22 @@ def doubled(
     scales = replace(claim.scales, count=max(claim.scales.count, least))
     spent, cheapest, looks = 0.0, float("inf"), 1
     begun = time.process_time()
-    report = look(replace(claim, scales=scales), alpha / 2)
-    while any(map(_is_open, _verdicts(report))):
+    # A search moves instances at the scales of the first look, and decides at more of its own.
+    report = look(replace(claim, scales=scales), alpha / 2, effort)
+    while any(map(_is_open, _verdicts(report))) and not _is_broken(report):
         cost = time.process_time() - begun
         spent += cost if looks > 1 else 0.0
         cheapest = min(cheapest, cost)
         # The steps of a look are four times those of the one before, its compilation is the same.
         # Half of the first look is taken for what starts but once.
         forecast = cost + 3 * (cost - cheapest) if looks > 1 else cost / 2
-        longer = scales.longer(STEP)
-        if longer is None or spent + forecast > SECONDS * max(1.0, effort):
+        extension = scales.extension(STEP)
+        if extension is None or spent + forecast > SECONDS * max(1.0, effort):
             return _explained(report, scales, looks)
-        scales, looks = longer, looks + 1
+        scales, looks = extension, looks + 1
         begun = time.process_time()
-        latest = look(replace(claim, scales=scales), alpha / 2**looks)
-        report = _settled(report, latest)
+        latest = look(replace(claim, scales=scales), alpha / 2**looks, 0)
+        report = _first_decisions(report, latest)
     return report
 
 
@@ -66,19 +67,24 @@ def _verdicts(report: CheckReport) -> list[Verdict]:
     return [report.verdict, *(control.verdict for control in report.controls)]
 
 
+def _is_broken(report: CheckReport) -> bool:
+    """Whether the search of the first look found a counterexample."""
+    return report.challenge is not None and report.challenge.violated
+
+
 def _is_open(verdict: Verdict) -> bool:
     """Whether more scales may decide it."""
     return verdict.outcome is Outcome.INCONCLUSIVE and verdict.statistics.get("undecided", 0) > 0
 
 
-def _settled(before: CheckReport, after: CheckReport) -> CheckReport:
+def _first_decisions(before: CheckReport, after: CheckReport) -> CheckReport:
     """The later report, with the verdicts that the earlier one had reached."""
     controls = tuple(
         new if _is_open(old.verdict) else old
         for old, new in zip(before.controls, after.controls, strict=True)
     )
     verdict = after.verdict if _is_open(before.verdict) else before.verdict
-    return replace(after, verdict=verdict, controls=controls)
+    return replace(after, verdict=verdict, controls=controls, challenge=before.challenge)
 
 
 def _explained(report: CheckReport, scales: Doubling, looks: int) -> CheckReport:
