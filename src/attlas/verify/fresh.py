@@ -50,15 +50,15 @@ def drawn_afresh(
         while not done or (
             (done + 2) * claim.count <= evaluations and not (stop is not None and stop())
         ):
-            drawn = _APART * (seed + 1) + done
-            batch: Batch = draw_anew(claim.sampler(), drawn, claim.count)
+            batch_seed = _APART * (seed + 1) + done
+            batch: Batch = draw_anew(claim.sampler(), batch_seed, claim.count)
             score = scores(claim, *program(batch))
             if (
                 claim.kind.rule.scaled
                 and (score >= BROKEN / 2).any()
                 and confirmed < _CONFIRMATIONS
             ):
-                report = judge(claim, program, batch, drawn, done + 1)
+                report = judge(claim, program, batch, batch_seed, done + 1)
                 if report.violated:
                     return replace(report, method="draws")
                 confirmed += 1

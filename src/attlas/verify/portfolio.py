@@ -161,12 +161,12 @@ class Search:
         for done in itertools.count():
             fit = [name for name in methods if name not in self._unfit]
             budget = min(first * count * 2 ** min(done, _DOUBLINGS), left)
-            parts = shares(fit, budget, count)
-            for name, part in parts.items():
+            portions = shares(fit, budget, count)
+            for name, part in portions.items():
                 if self._ended() or (self.best is not None and left < count):
                     return self.best
                 left -= self._stage(name, done, min(part, left))
-            if self.best is None or not parts:
+            if self.best is None or not portions:
                 return self.best
         return None
 
@@ -181,8 +181,8 @@ class Search:
         report = self._report(name, done, part)
         if report is None:
             self._unfit.add(name)
-            other = {"moves": "draws", "evolution": "covariance"}.get(name)
-            if other is None or (report := self._report(other, done, part)) is None:
+            substitute = {"moves": "draws", "evolution": "covariance"}.get(name)
+            if substitute is None or (report := self._report(substitute, done, part)) is None:
                 return 0
         report = proved(self.claim, report)
         new = better(self.best, report)

@@ -89,11 +89,11 @@ class Arrays:
 
     def copied(self, rows: np.ndarray) -> "Arrays":
         """Copies of the arrays, in the units of their origins."""
-        other = copy(self)
-        other._start = {name: np.asarray(value)[rows] for name, value in self._start.items()}
-        other._unit = {name: unit[rows] for name, unit in self._unit.items()}
-        other.blocks = {name: block.at(block.values[rows]) for name, block in self.blocks.items()}
-        return other
+        result = copy(self)
+        result._start = {name: np.asarray(value)[rows] for name, value in self._start.items()}
+        result._unit = {name: unit[rows] for name, unit in self._unit.items()}
+        result.blocks = {name: block.at(block.values[rows]) for name, block in self.blocks.items()}
+        return result
 
 
 @lru_cache(maxsize=32)
@@ -206,9 +206,9 @@ class Draws:
                 return None
             blocks[place] = block.at(origin[used[row]])
             used[row] += 1
-        other = copy(self)
-        other.blocks = blocks
-        return other
+        result = copy(self)
+        result.blocks = blocks
+        return result
 
 
 def largest_scale(claim: Claim, batch: Batch) -> float:

@@ -124,17 +124,17 @@ def lines(
     first = 1 if start is batch else 0
     if claim.search_over:
         space: Space = Arrays(claim, batch)
-        blocks, drawn = space.blocks, space.numbers(start)
+        blocks, starts = space.blocks, space.numbers(start)
     else:
         space = Draws(claim, start, seed)
-        blocks, drawn = space.blocks if end is None else end, space.blocks
+        blocks, starts = space.blocks if end is None else end, space.blocks
     count = len(next(iter(start.values())))
     for shift in range(first, first + _ORIGINS):
         origin = {
             name: block.at(np.roll(block.values, shift, axis=0))
             if len(block.values) == count
             else block
-            for name, block in drawn.items()
+            for name, block in starts.items()
         }
         yield Line(space, blocks, origin)
 
