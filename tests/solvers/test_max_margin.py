@@ -138,7 +138,8 @@ def test_pivots_give_the_least_norm_and_what_they_leave_goes_to_the_interior_poi
     [
         (2.0, (14, 7), [1e-12], ["pivots"]),
         (2.0, (14, 7), [0.5, 1e-12], ["pivots", "rough", "newton from rough"]),
-        (1.2, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
+        (1.2, (14, 7), [1e-12], ["rough", "newton from rough"]),
+        (2.1, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
         (3.0, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
         (3.0, (2000, 7000), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
         (3.0, (14, 55), [1e-12, 0.0], ["pivots", "newton from pivots at w"]),
@@ -174,9 +175,9 @@ def test_which_method_takes_a_large_problem(monkeypatch, p, size, gaps, calls):
     ("p", "options"),
     [(1.5, (1.5, 1e-3)), (3.0, (3.0, 1e-3)), (3.1, (3.1, 3e-2)), (np.inf, (2.0, 1e-3))],
 )
-def test_the_rough_start_is_nearer_where_newton_steps_follow(monkeypatch, p, options):
-    monkeypatch.setattr(engine, "dual_descent", lambda rows, *rest: np.array(rest))
-    found = engine._rough_start(VectorRows(np.ones((1, 1, 1))), p, 9)
+def test_the_rough_start_is_nearer_where_newton_steps_follow(p, options):
+    rows = VectorRows(np.ones((1, 1, 1)))
+    found = engine._rough_start(rows, p, 9, lambda rows, *rest: np.array(rest))
     assert found.tolist() == [*options, 180]
 
 

@@ -145,10 +145,12 @@ class AttentionRows(NamedTuple):
         m = n * others
         if _alike(weights):
             flat = self.differences.reshape(b, m, d)
-            tokens = np.matmul(flat, flat.transpose(0, 2, 1)).reshape(b, n, others, n, others)
+            tokens = np.matmul(flat, np.ascontiguousarray(flat.transpose(0, 2, 1)))
             queries = self.queries * weights[:, :1, None]
-            tokens *= np.matmul(queries, self.queries.transpose(0, 2, 1))[:, :, None, :, None]
-            return tokens.reshape(b, m, m)
+            pairs = np.matmul(queries, self.queries.transpose(0, 2, 1))
+            blocks = tokens.reshape(b, n, others, m)
+            blocks *= np.repeat(pairs, others, axis=2)[:, :, None]
+            return tokens
         pairs = self.queries[:, :, None, :] * self.queries[:, None, :, :]
         metric = np.matmul(
             pairs.reshape(b, n * n, d), weights.reshape(b, d, d).transpose(0, 2, 1)
@@ -162,7 +164,7 @@ class AttentionRows(NamedTuple):
 
     def lengths(self) -> np.ndarray:
         """|D_is| |z_i|."""
-        tokens = np.linalg.norm(self.differences, axis=-1)
+        tokens = np.sqrt(np.einsum("bnsd,bnsd->bns", self.differences, self.differences))
         return (tokens * np.linalg.norm(self.queries, axis=-1)[..., None]).reshape(len(tokens), -1)
 
     def select(self, rows: np.ndarray) -> np.ndarray:
@@ -234,8 +236,8 @@ class PairRows(NamedTuple):
         ends = np.searchsorted(self.sample, np.arange(len(self.queries) + 1))
         for i, (low, high) in enumerate(itertools.pairwise(ends)):
             if low < high:
-                across = (self.queries * self.queries[i]) @ metric
-                left = self.differences[low:] * across[self.sample[low:]]
+                across = (self.queries[i:] * self.queries[i]) @ metric
+                left = self.differences[low:] * across[self.sample[low:] - i]
                 block = left @ self.differences[low:high].T
                 out[0, low:, low:high] = block
                 out[0, low:high, low:] = block.T

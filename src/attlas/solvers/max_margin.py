@@ -2,7 +2,7 @@ r"""The shared engine: min ||w||_p subject to A w >= 1 for 1 < p <= inf, certifi
 
 At p = 2 block pivoting on the Gram matrix solves nearly every problem, all of a batch together.
 Other exponents go to the interior point at once where a problem is small; large ones start from
-the support of p = 2, or from quasi-Newton in the dual, and take Newton steps on it. What these
+the support of p = 2, or from first-order steps in the dual, and take Newton steps on it. What these
 leave uncertified is solved by the interior point on the constraints that matter; constraints it
 violates are added until the certificate of the whole problem holds. Where there are many
 constraints for each variable, working sets of about twice as many rows as variables are cut from
@@ -11,6 +11,7 @@ them. A problem that resists is tested for infeasibility.
 
 import functools
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,9 +22,13 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.solvers._methods.active_set import active_set
 from attlas.solvers._methods.central_path import PathEnd, interior_point
-from attlas.solvers._methods.certificate import certify, distance_bound
+from attlas.solvers._methods.certificate import certificate_of, certify, distance_bound
 from attlas.solvers._methods.cutting_planes import cutting_planes, least_norm_set
-from attlas.solvers._methods.dual_descent import dual_descent, primal_point
+from attlas.solvers._methods.dual_descent import (
+    dual_descent,
+    primal_point,
+    quasi_newton_descent,
+)
 from attlas.solvers._methods.least_norm import least_norm_multipliers
 from attlas.solvers._methods.linear_interior_point import LinearInteriorPoint
 from attlas.solvers._methods.lp_interior_point import LpInteriorPoint
@@ -38,8 +43,8 @@ _HANDOVER, _HANDOVER_ROUGH = 1e-3, 3e-2
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Constraints up to which one Gram matrix of them all is formed, and how many for each variable:
-# with more the support cannot be guessed from it. With as many variables for each constraint as
-# stand last, a few first-order steps at p itself start the Newton steps sooner.
+# with more the support cannot be guessed from it. Below p = 2, and above it with as many variables
+# for each constraint as stand last, first-order steps at p itself start the Newton steps sooner.
 _GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE, _WIDE = 2000, 2, 4
 # Exponents between which Newton steps from the support of p = 2 converge, and how many at most.
 _LEAST_NEWTON, _LARGEST_NEWTON, _NEWTON_STEPS = 1.2, 3.0, 20
@@ -156,7 +161,8 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
                 (farkas[i], residual[i]), infeasible[i] = proof, True
             elif m <= _DIRECT_CONSTRAINTS:
                 # A second way for the few that resist: another start and fewer constraints.
-                again = _working_set(problem, p, max_steps, _rough_start(problem, p, max_steps))
+                start = _rough_start(problem, p, max_steps, quasi_newton_descent)
+                again = _working_set(problem, p, max_steps, start)
                 _keep_better(end, np.array([i]), again)
     certificate = certify(rows, end.w, end.multipliers, p)
     w = np.where(infeasible[:, None], np.nan, certificate.w)
@@ -218,7 +224,8 @@ def _pivoted(rows: ConstraintOperator) -> PathEnd:
         multipliers, steps = least_norm_multipliers(rows.gram(np.ones((b, size))))
         multipliers = np.nan_to_num(np.maximum(multipliers, 0), posinf=0.0)
         w = rows.adjoint(multipliers)
-        return PathEnd(w, multipliers, certify(rows, w, multipliers, 2.0).gap, steps)
+        gap = certificate_of(w, rows.apply(w), multipliers, w, 2.0).gap
+        return PathEnd(w, multipliers, gap, steps)
 
 
 def _least_norm(rows: ConstraintOperator, max_steps: int) -> PathEnd:
@@ -242,14 +249,14 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
         if end.gap[0] == np.inf and (infeasible := _without_solution(rows, end)) is not None:
             return infeasible
     by_gram = m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS)
-    if by_gram and (p == 2 or (newton and size < _WIDE * m)):
+    if by_gram and (p == 2 or (newton and p > 2 and size < _WIDE * m)):
         end = _pivoted(rows)
         if p != 2:
             point = end.w if end.gap[0] < np.inf else None
             end = _newton(rows, p, end.multipliers, max_steps, point)
         if end.gap[0] <= _TARGET:
             return end
-    start = _rough_start(rows, p, max_steps)
+    start = _rough_start(rows, p, max_steps, dual_descent)
     if newton:
         end = _newton(rows, p, start, max_steps)
         if end.gap[0] <= _TARGET:
@@ -292,10 +299,12 @@ def _solve_set(p: float, max_steps: int, rows: ConstraintOperator, start: np.nda
     return _path_end(rows, p, max_steps, start)
 
 
-def _rough_start(rows: ConstraintOperator, p: float, max_steps: int) -> np.ndarray:
+def _rough_start(
+    rows: ConstraintOperator, p: float, max_steps: int, descend: Callable[..., np.ndarray]
+) -> np.ndarray:
     near = 2.0 if p == np.inf else p
     handover = _HANDOVER if near <= _LARGEST_NEWTON else _HANDOVER_ROUGH
-    return dual_descent(rows, near, handover, 20 * max_steps)
+    return descend(rows, near, handover, 20 * max_steps)
 
 
 def _newton(

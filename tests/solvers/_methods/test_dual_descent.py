@@ -42,6 +42,7 @@ def test_what_is_minimised_is_minus_the_dual_from_its_best_equal_multipliers(mon
         return type("Answer", (), {"x": start + 1})
 
     monkeypatch.setattr(module, "minimize", minimize)
+    monkeypatch.setattr(module, "_GRADIENT_STEPS", 0)
     answer = dual_descent(VectorRows(A[None]), p, 1e-3, 7)
     assert seen["options"]["maxiter"] == 7
     assert seen["options"]["maxfun"] == 14
@@ -82,11 +83,58 @@ def test_every_fifth_step_the_certificate_is_compared_with_the_target(monkeypatc
         return result
 
     monkeypatch.setattr(module, "minimize", minimize)
+    monkeypatch.setattr(module, "_GRADIENT_STEPS", 0)
     monkeypatch.setattr(
         module, "certify", lambda *_: type("Certificate", (), {"gap": np.array([next(gaps)])})
     )
     dual_descent(VectorRows(np.eye(2)[None]), 2.0, target, 99)
     assert steps[-1] == count
+
+
+def gradient_steps(A, p, most):
+    """Projected gradient for rows of length one, with alternating steps, and its multipliers."""
+    lengths = np.linalg.norm(A, axis=1)
+    rows, aim, q = A / lengths[:, None], 1 / lengths, p / (p - 1)
+
+    def slope(y):
+        u = rows.T @ y
+        norm = np.linalg.norm(u, q)
+        return rows @ (np.sign(u) * np.abs(u) ** (q - 1) * norm ** (2 - q)) - aim
+
+    y = aim * (aim @ aim) / (aim @ (slope(aim) + aim))
+    g = slope(y)
+    step = 1e-3 * (g @ g) / (g @ (g - slope(y - 1e-3 * g)))
+    for count in range(most):
+        after = np.clip(y - step * g, 0, None)
+        s, d = after - y, slope(after) - g
+        if s @ d > 0:
+            step = (s @ d) / (d @ d) if count % 2 == 0 else (s @ s) / (s @ d)
+        y, g = after, slope(after)
+    return y / lengths
+
+
+@pytest.mark.parametrize("p", [1.6, 2.0, 2.5])
+def test_gradient_steps_are_those_of_rows_of_length_one(p):
+    A = RNG.normal(size=(9, 14)) * np.linspace(0.02, 0.2, 9)[:, None]
+    l, _ = module._gradient_steps(VectorRows(A[None]), p, 0.0, 6)
+    np.testing.assert_allclose(l[0], gradient_steps(A, p, 6), rtol=1e-8)
+
+
+@pytest.mark.parametrize(("p", "most"), [(2.0, 100), (3.0, 1)])
+def test_quasi_newton_goes_on_where_gradient_steps_do_not_suffice(monkeypatch, p, most):
+    A = np.abs(RNG.normal(size=(30, 12)))
+    rows = VectorRows(A[None] / np.linalg.norm(A, axis=1).max())
+    monkeypatch.setattr(module, "_GRADIENT_STEPS", most)
+    l = dual_descent(rows, p, 1e-6, 4000)
+    assert certify(rows, primal_point(rows.adjoint(l), p), l, p).gap[0] <= 1e-6
+
+
+def test_steep_exponents_take_no_gradient_steps(monkeypatch):
+    monkeypatch.setattr(module, "_gradient_steps", None)
+    rows = VectorRows(np.eye(2)[None])
+    np.testing.assert_allclose(
+        dual_descent(rows, 3.5, 1e-6, 50), 2 ** (1 - 2 * 2.5 / 3.5), rtol=1e-5
+    )
 
 
 def test_a_pull_of_zero_has_the_point_zero():

@@ -19,9 +19,12 @@ def attention_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> Attentio
         >>> attention_rows(X, z, np.zeros((1, 1), int)).apply(np.ones((1, 1))).tolist()
         [[3.0]]
     """
-    index = _others(tokens, X.shape[2])
-    best = np.take_along_axis(X, tokens[..., None, None], axis=2)
-    return AttentionRows(best - np.take_along_axis(X, index[..., None], axis=2), z)
+    b, n, size, d = X.shape
+    # Tokens are taken as wholes, which is much faster than number by number.
+    first, flat = size * np.arange(b * n).reshape(b, n), X.reshape(-1, d)
+    best = np.take(flat, first + tokens, axis=0)[:, :, None]
+    others = np.take(flat, first[..., None] + _others(tokens, size), axis=0)
+    return AttentionRows(np.subtract(best, others, out=others), z)
 
 
 def _others(tokens: np.ndarray, size: int) -> np.ndarray:
