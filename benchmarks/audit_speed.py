@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -170,9 +171,19 @@ def spectra() -> dict[str, Any]:
     )
 
 
-def removal(kind: str, length: str) -> dict[str, Any]:
-    """All heads removed on eight sequences, ours and a loop over transformers."""
-    pin_to_one_core()
+def removal_sides(
+    kind: str, length: int, device: str = "cpu"
+) -> tuple[Callable[[], Any], Callable[[], Any], int]:
+    """All heads removed on eight sequences, ours and a loop over transformers, on a device.
+
+    Args:
+        kind: "gpt2", or anything else for a llama.
+        length: tokens of each sequence.
+        device: of PyTorch; ours is where JAX computes.
+
+    Returns:
+        Ours, the loop, and how many heads there are.
+    """
     import numpy as np
     import torch
     import transformers
@@ -181,26 +192,27 @@ def removal(kind: str, length: str) -> dict[str, Any]:
     from attlas.audit.sequence_loss import judged_batch
     from attlas.transformers.load_model import load_model
 
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     if kind == "gpt2":
         config = transformers.GPT2Config(
             **GPT2_TINY, initializer_range=0.2, bos_token_id=0, eos_token_id=0
         )
         peer = transformers.GPT2LMHeadModel(config).eval()
-        outputs = [(block.attn.c_proj.weight, 0) for block in peer.transformer.h]
         heads = config.n_head
     else:
         config = transformers.LlamaConfig(**STORIES, initializer_range=0.2)
         peer = transformers.LlamaForCausalLM(config).eval()
-        outputs = [(layer.self_attn.o_proj.weight, 1) for layer in peer.model.layers]
         heads = config.num_attention_heads
-    tokens = np.random.default_rng(0).integers(0, config.vocab_size, (8, int(length)))
-    words = torch.tensor(tokens)
+    tokens = np.random.default_rng(0).integers(0, config.vocab_size, (8, length))
     model = load_model(peer)
     batch = judged_batch(model, list(tokens))
+    peer, words = peer.to(device), torch.tensor(tokens, device=device)
+    if kind == "gpt2":
+        outputs = [(block.attn.c_proj.weight, 0) for block in peer.transformer.h]
+    else:
+        outputs = [(layer.self_attn.o_proj.weight, 1) for layer in peer.model.layers]
 
-    def loop() -> np.ndarray:
+    def loop() -> Any:
         found = np.zeros((len(outputs), heads))
         for layer, (weight, axis) in enumerate(outputs):
             size = weight.shape[axis] // heads
@@ -217,10 +229,24 @@ def removal(kind: str, length: str) -> dict[str, Any]:
                 place.copy_(kept)
         return found
 
+    def ours() -> Any:
+        return ablate_heads(model, batch).ablated[:, :, 0].mean(axis=-1)
+
+    return ours, loop, len(outputs) * heads
+
+
+def removal(kind: str, length: str) -> dict[str, Any]:
+    """All heads removed on eight sequences, ours and a loop over transformers, on one core."""
+    pin_to_one_core()
+    import numpy as np
+    import torch
+
+    torch.set_num_threads(1)
+    ours, loop, heads = removal_sides(kind, int(length))
     name = "loop over transformers, zeroed heads"
     found = compare(
         f"removal of all heads, {kind}, 8 x {length} tokens, one core, float32",
-        lambda: ablate_heads(model, batch).ablated[:, :, 0].mean(axis=-1),
+        ours,
         {name: loop},
         agree=lambda ours, theirs: float(np.max(np.abs(ours - theirs))),
         rounds=3,
@@ -230,16 +256,16 @@ def removal(kind: str, length: str) -> dict[str, Any]:
     )
     # `compare` weighs the loop, so that both seconds are of three removals of each head.
     roofline = removal_roofline(
-        _shape(kind, int(length)),
+        removal_shape(kind, int(length)),
         found["seconds"],
         found["peers"][name]["seconds"],
-        3 * len(outputs) * heads,
+        3 * heads,
     )
     unit = "three removals of each head; the loop makes one and is charged with three"
     return {**found, "unit": unit, "roofline": roofline}
 
 
-def _shape(kind: str, length: int) -> Shape:
+def removal_shape(kind: str, length: int) -> Shape:
     """What is multiplied in the model of a removal."""
     if kind == "gpt2":
         c = GPT2_TINY

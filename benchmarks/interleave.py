@@ -20,6 +20,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -31,6 +33,9 @@ def pin_to_one_core() -> None:
     os.environ.update(dict.fromkeys(threads, "1"))
     choose_device()
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    if "numpy" in sys.modules:
+        # BLAS read the variables already, when a module with inputs imported NumPy.
+        threadpool_limits(limits=1, user_api="blas")
 
 
 def choose_device() -> None:

@@ -114,6 +114,24 @@ def removal_roofline(shape: Shape, ours: float, loop: float, removals: int) -> d
     }
 
 
+def removal_operations(shape: Shape, removals: int) -> tuple[float, float]:
+    """Additions and multiplications of the products that removals need, and of a loop.
+
+    Args:
+        shape: the model.
+        removals: as for `removal_roofline`.
+
+    Returns:
+        Those of removals that start at the removed head's layer, and of whole passes.
+    """
+    attention, feedforward, readout = (
+        sum(2.0 * b * m * k * n for b, m, k, n in products) for products in products_of(shape)
+    )
+    behind = (shape.layers - 1) / 2
+    least = removals * (feedforward + behind * (attention + feedforward) + readout)
+    return least, removals * (shape.layers * (attention + feedforward) + readout)
+
+
 def feedforward_sizes(width: int, hidden: int, gated: bool) -> Sequence[tuple[int, int]]:
     """Sizes of the matrices of a feedforward unit.
 

@@ -14,7 +14,11 @@ starts; one row of DAQP has that in its time, since attlas starts from tokens an
 
 What no program of ours can leave out stands beside it: at p = 2 the Gram matrices of many problems
 and two solutions on supports of 18 rows, in NumPy; at other p two Newton systems of the rows that
-bind, the last two of every solution (a gap of about 1e-3 becomes 1e-6 and 1e-12).
+bind, the last two of every solution (a gap of about 1e-3 becomes 1e-6 and 1e-12). Profiles
+of one core: of a thousand problems at p = 2, 26 % of the time are gradient steps that guess the
+supports, 30 % the systems and their packing (16 % LAPACK), 9 % Gram matrices, 10 % certificates on
+the rows; of one at d = 50 and p = 1.75 or 3, 55 and 44 % are Newton steps, 34 and 43 % the gradient
+steps before them.
 """
 
 import time
