@@ -214,6 +214,14 @@ def shaped(seen: Attended, sequences: int) -> Attended | None:
 
     Returns:
         None where the tensors are no plain maps of all tokens, such as those of windows in chunks.
+
+    Examples:
+        >>> seen = []
+        >>> x = torch.ones(6, 3, 4)
+        >>> with AttentionTrace(seen.append):
+        ...     y = (x @ x.transpose(1, 2)).softmax(-1) @ x
+        >>> tuple(shaped(seen[0], 2).weights.shape)
+        (2, 3, 3, 3)
     """
     heads = seen.weights.shape[-3] if seen.weights.dim() == 4 else None
     if heads is None and seen.weights.dim() == 3 and seen.weights.shape[0] % sequences == 0:
