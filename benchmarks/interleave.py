@@ -204,7 +204,12 @@ def _worth(case: dict[str, Any]) -> int:
 
 
 def environment(threads: int = 1) -> dict[str, Any]:
-    """Versions, processor, device of JAX, threads and commit."""
+    """Versions, processor, device of JAX, threads, commit, and the sources that ran.
+
+    A commit may be gone once its branch was rebased; the hash of the sources names them still.
+    """
+    from attlas.experiments.environment import code_hash
+
     packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel", "daqp",
                 "cma", "hypothesis", "osqp", "piqp", "proxsuite", "scs")  # fmt: skip
     found = {}
@@ -223,6 +228,7 @@ def environment(threads: int = 1) -> dict[str, Any]:
         "threads": threads,
         "versions": found,
         "commit": commit or None,
+        "code": code_hash(),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
 

@@ -185,7 +185,10 @@ def _environment(result: Mapping[str, Any]) -> str:
     device = machine.get("device", "cpu").partition(": ")[2]
     where = machine["processor"] + (f", {device}" if device not in ("", "cpu") else "")
     commit = str(machine["commit"])[:10]
-    return f"Measured on: {where}, threads: {machine['threads']}, commit {commit}; {versions}."
+    code = f", code {machine['code'][:10]}" if "code" in machine else ""
+    return (
+        f"Measured on: {where}, threads: {machine['threads']}, commit {commit}{code}; {versions}."
+    )
 
 
 def _seconds(row: Mapping[str, Any]) -> str:

@@ -104,3 +104,16 @@ def test_rounded_weights_take_as_many_values_as_their_bits_allow():
     column = np.asarray(layer.feedforward.inner.W)[:, 0]
     steps = column / np.abs(column).max() * 3
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
+
+
+def test_how_long_the_trials_take_is_said_before_they_begin():
+    model = random_transformer(H=2, layers=1)
+    draw = np.random.default_rng(0)
+    trial = HeadTrial(model, judged_batch(model, [draw.integers(11, size=6) for _ in range(4)]))
+    events = []
+    decisions_of(trial, progress=lambda *_: events.append("part"), say=events.append)
+    # two heads alone and two together, no layer beside another one, six changes of maps
+    assert events[0].startswith("level deep: heads, layers and maps are changed in at most 10 ")
+    assert " passes of 4 sequences, one in " in events[0]
+    assert set(events[1:]) == {"part"}
+    assert decisions_of(trial, progress=lambda *_: None)

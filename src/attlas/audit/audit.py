@@ -111,7 +111,7 @@ def audit(
         documents: vectors of token numbers among which each sequence looks for its own, by the
             cosine of embeddings; `labels` are their places, 0, 1, 2, ... when None.
         progress: called with the part, how much of it is done, and of how much.
-        say: called with a sentence on how long level deep will take in PyTorch, before it begins.
+        say: called with a sentence on how long level deep will take, before it begins.
         cache: storage of the layers of level weights, see `weights_level`.
 
     Raises:
@@ -138,7 +138,7 @@ def audit(
 
         examples = Examples(_arrays(read), _arrays(documents), answers)
         return audit_captured(loaded, examples, level, settings, progress, say)
-    return _audited(loaded, read, level, against, settings, progress, cache)
+    return _audited(loaded, read, level, against, settings, progress, say, cache)
 
 
 def _default_level(sequences: Sequence[ArrayInput] | None) -> Level:
@@ -199,6 +199,7 @@ def _audited(
     against: Any,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],
+    say: Callable[[str], None],
     cache: Cache,
 ) -> ModelAudit:
     """The audit of a model, with sequences at the levels that read them."""
@@ -231,7 +232,7 @@ def _audited(
     decisions: tuple[Decision, ...] = ()
     if level == "deep" and batch is not None:
         trial = HeadTrial(read_once(model), batch)
-        decisions = decisions_of(trial, options.budget, progress)
+        decisions = decisions_of(trial, options.budget, progress, say)
         deep, numbers = _deep(model, batch, before, options, progress)
         heads, facts = xr.merge([heads, deep]), facts | numbers
         if options.learning_rate is not None:

@@ -1,5 +1,6 @@
 """What to do with a model: one half of the sequences chooses an action, the other half tests it."""
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from attlas.audit.findings import named_heads
 from attlas.audit.halves import BUDGET, change_text, halves, is_within, loss_size, measured_decision
 from attlas.audit.map_decisions import copies_decision, precision_decision, sink_decision
 from attlas.audit.trial import Trial
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import duration, plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 MOST = 5
@@ -27,6 +28,7 @@ def decisions_of(
     trial: Trial,
     budget: float = BUDGET,
     progress: Progress = lambda part, done, all_: None,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[Decision, ...]:
     """The actions, at most five; none from fewer than four sequences.
 
@@ -34,10 +36,13 @@ def decisions_of(
         trial: model and batch on which actions are tried.
         budget: share of the loss that an action may cost on the half that chooses it.
         progress: called with the part, how much of it is done, and of how much.
+        say: called with a sentence on how long the trials will take, before they begin.
     """
     base = trial.losses()
     if base.size < _FEWEST:
         return ()
+    if say is not None:
+        say(_announcement(trial, base.size))
     decisions = [
         _removal(trial, base, budget, lambda *amount: progress("removing heads", *amount)),
         _rounding(trial, base, lambda *amount: progress("rounding layers", *amount)),
@@ -52,6 +57,25 @@ def decisions_of(
         decisions.append(decide())
         progress("changing maps", number, len(changes))
     return tuple(decision for decision in decisions if decision is not None)[:MOST]
+
+
+_CHANGED_MAPS = 6
+"""Changes of maps that are tried: two of each kind."""
+
+
+def _announcement(trial: Trial, number: int) -> str:
+    """How long the trials take at most, from the second pass with the first head left out."""
+    for _ in range(2):  # the first one compiles
+        start = time.perf_counter()
+        trial.losses(trial.heads[:1])
+        seconds = time.perf_counter() - start
+    heads, layers = len(trial.heads), trial.layers
+    most = 2 * heads + (layers + 2 if layers > 1 else 0) + _CHANGED_MAPS
+    return (
+        f"level deep: heads, layers and maps are changed in at most {most} passes of {number} "
+        f"{trial.examples}, one in {plain_number(seconds)} s: about {duration(most * seconds)}, "
+        "before the loss without each head and its curvature"
+    )
 
 
 def removable_heads(

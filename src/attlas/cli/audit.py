@@ -238,6 +238,7 @@ def _audited(
             against=against,
             options=options,
             progress=progress,
+            say=say,
             cache=cache.get_or_compute,
         ).to_json()
     cache.forget()
