@@ -101,7 +101,7 @@ def tight(ratio):
         (sink(0.4), sink(0.29), "1 of 6 heads give", (None, None), ([(0, 0)], "uniform")),
         (sink(0.4), sink(0.4, null=0.5), "head 0.0", (None, None), ([(0, 0)], "uniform")),
         (double(0.3), double(0.61), "Heads 1.1 and 0.2", (1, 1), ([(1, 1)], "mean")),
-        (tight(0.75), tight(0.45), "reaches 75 % of it", (1, 0), None),
+        (tight(0.75), tight(0.45), "is at most 1.33 times what an attack reaches", (1, 0), None),
     ],
 )
 def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, place, replaced):

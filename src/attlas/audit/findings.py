@@ -134,7 +134,7 @@ def _without_maps(effect: Effect) -> str:
     """What to do about heads whose maps were replaced by equal weights."""
     return {
         Effect.CHEAP: "Average the values in place of attending, after a test on other sequences: "
-        "the queries and keys of these heads can go then",
+        "no queries, keys and weights are computed for these heads then",
         Effect.NEEDED: "Keep their maps: what distinguishes them from equal weights counts",
         Effect.OPEN: f"Keep their maps: {_UNDECIDED}",
     }[effect]
@@ -196,7 +196,7 @@ def _expendable(heads: xr.Dataset, intervene: Intervene, budget: float) -> Itera
         "removal_mean",
         _FAR + len(places) / null.size,
         "Remove them together, after a test on other sequences: means in their place are constants "
-        "that the bias of the output projection takes"
+        "that need not be computed"
         if change.effect(budget) is Effect.CHEAP
         else "Do not remove all of them: what each costs alone does not add up to what they cost "
         "together",
@@ -261,8 +261,8 @@ def _singular(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterato
     change = intervene(places, "uniform")
     verb, who = ("finds", "it") if len(places) == 1 else ("find", named_heads([best]))
     yield Finding(
-        f"{named_heads(places).capitalize()} {verb} one distant token for each row: {who} gives "
-        f"{plain_number(float(values[best]))} of the weight, on average, to one token more than 4 "
+        f"{named_heads(places).capitalize()} {verb} one distant token for each token: {who} "
+        f"gives {plain_number(float(values[best]))} of the weight, on average, to one more than 4 "
         "places away",
         f"The median head has {plain_number(float(np.nanmedian(values)))}. "
         f"{_loss_change(change, 'equal weights in place of the maps')}",
@@ -321,15 +321,15 @@ def _doubles(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator
     yield Finding(
         f"Heads {place[0]}.{place[1]} and {partner[0]}.{partner[1]} attend alike: the distance of "
         f"their maps is {plain_number(float(distance[place]))}, of at most 1",
-        f"At other rows the nearest head is {plain_number(null)} away. "
+        f"Of rows that do not belong together the nearest are {plain_number(null)} apart. "
         f"{_loss_change(change, 'the mean of the first in its place')}",
         place[0],
         place[1],
         "nearest_distance",
         _FAR * (1 - float(distance[place]) / null) + 1,
         {
-            Effect.CHEAP: f"Put its mean in place of {first}, after a test on other sequences: the "
-            "bias of the output projection takes it",
+            Effect.CHEAP: f"Put its mean in place of {first}, after a test on other sequences: "
+            "a constant that need not be computed",
             Effect.NEEDED: f"Keep both: {first} does what its mean does not",
             Effect.OPEN: f"Keep both: more sequences would decide whether the loss needs {first}",
         }[change.effect(budget)],
@@ -349,8 +349,8 @@ def _tight_certificates(heads: xr.Dataset) -> Iterator[Finding]:
     attack = float(heads.local_attack.values[place])
     certificate = float(heads.local_certificate.values[place])
     yield Finding(
-        f"The certificate of head {place[0]}.{place[1]} says nearly what is so: an attack reaches "
-        f"{100 * float(ratio[place]):.0f} % of it",
+        f"The certificate of head {place[0]}.{place[1]} is at most "
+        f"{plain_number(float(1 / ratio[place]))} times what an attack reaches",
         f"By a proof a small change of what the head reads changes its output by at most "
         f"{plain_number(certificate)} times as much at these tokens, and an attack reaches "
         f"{plain_number(attack)}. The median head's attack reaches "
