@@ -74,7 +74,7 @@ def _announcement(trial: Trial, number: int) -> str:
     return (
         f"level deep: heads, layers and maps are changed in at most {most} passes of {number} "
         f"{trial.examples}, one in {plain_number(seconds)} s: about {duration(most * seconds)}, "
-        "before the loss without each head and its curvature"
+        "before the other parts of the level"
     )
 
 
