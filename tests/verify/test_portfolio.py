@@ -63,7 +63,7 @@ def test_of_a_declared_number_an_effort_grants_its_part_without_measuring(monkey
     with jax.enable_x64(True):
         program, batch = compile_program(declared), declared.draw(0, declared.count)
         assert granted(declared, program, batch, effort=0.05) == 320
-        assert granted(declared, program, batch, effort=0.01) == 4 * 64
+        assert granted(declared, program, batch, effort=0.01) == 2 * 64
         assert granted(declared, program, batch, effort=3) == 3 * 6400
         report = searched(declared, program, batch, effort=0.05, seed=0)
     assert 256 <= report.evaluations <= 320 + 64
@@ -76,6 +76,22 @@ def test_a_claim_that_declares_few_evaluations_is_granted_no_more_of_them(monkey
         program, batch = compile_program(declared), declared.draw(0, declared.count)
         assert granted(declared, program, batch, effort=0.05) == 96
         assert granted(declared, program, batch, effort=2) == 192
+
+
+def test_a_little_effort_runs_a_declared_sampler_once():
+    drawn = []
+
+    def sample(rng, count):
+        drawn.append(count)
+        return norms.sample(rng, count)
+
+    declared = replace(norms, sample=sample, search_over=(), evaluations=6400)
+    with jax.enable_x64(True):
+        batch = norms.draw(0, norms.count)
+        program = compile_program(declared)
+        report = searched(declared, program, batch, effort=0.01, seed=0)
+    assert drawn == [64]
+    assert (report.method, report.evaluations) == ("draws", 2 * 64)
 
 
 def test_equal_costs_give_equal_searches(monkeypatch):

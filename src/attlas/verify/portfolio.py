@@ -76,16 +76,14 @@ def granted(
         seed: the seed of the batch.
 
     Returns:
-        The effort's part of the number that the claim declares, and at least four batches of it;
+        The effort's part of the number that the claim declares, and at least two batches of it;
         else the instances of a batch times a power of two.
     """
-    least, most = _BATCHES
     if claim.evaluations is not None:
-        # Of a declared number a part of an effort is granted as well, but never less than the least
-        # number of batches, where the claim declares so many.
-        count = len(next(iter(batch.values())))
-        lowest = min(claim.evaluations, least * count)
+        # A move or a batch of draws, and its evaluation at the end, where so many are declared.
+        lowest = min(claim.evaluations, 2 * len(next(iter(batch.values()))))
         return max(lowest, int(claim.evaluations * effort))
+    least, most = _BATCHES
     allowed = SECONDS * effort / _cost(claim, program, batch, seed)
     batches = 2 ** int(np.clip(np.round(np.log2(allowed)), np.log2(least), np.log2(most)))
     return batches * len(next(iter(batch.values())))
@@ -243,6 +241,9 @@ class Search:
 def methods_of(claim: Claim, batch: Batch, *, effort: int | float = 1.0) -> tuple[str, ...]:
     """The methods of `auto` that a claim allows, the compiled ones above half of an effort."""
     fit = ["moves", "draws", "evolution", "extremes"]
+    if effort < 1 and claim.evaluations is not None and not claim.search_over:
+        # To move the numbers of a sampler that takes long it runs twice, for draws once.
+        fit[:2] = ["draws", "moves"]
     if effort >= _WORTHWHILE:
         fit += ["ascent"] if slopes(claim, batch) else []
         fit += ["sizes"] if claim.sizes else []
