@@ -149,10 +149,11 @@ def test_what_a_program_in_c_reaches():
 
 def test_what_daqp_reaches_on_smaller_problems():
     fewer = row("svm_peers", "one problem, d = 20, 500 constraints, p = 2", "DAQP")["ratio"]
-    many = "1000 problems, 42 constraints, 100 variables, p = 2"
-    assert f"With 500 constraints in place of 20,000 the first row is {fewer:.1f}" in readme()
-    assert row("svm_peers", many, "DAQP")["ratio"] < 1
-    assert "a thousand problems of 42 constraints are solved faster by DAQP" in readme()
+    many = row("svm_peers", "1000 problems, 42 constraints, 100 variables, p = 2", "DAQP")["ratio"]
+    assert (
+        f"With 500 constraints in place of 20,000 the first row is {fewer:.1f}, and with a "
+        f"thousand problems of 42 constraints it is {many:.1f}."
+    ) in readme()
 
 
 def test_formulas_that_were_broken():
