@@ -7,15 +7,13 @@ they are left out.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import LazyTensors
-
-if TYPE_CHECKING:
-    from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import Names
 
 PADDING_STEP = 8
 """Sizes of padded vocabularies are multiples of it."""
@@ -26,7 +24,28 @@ Tensors = Mapping[str, np.ndarray]
 Change = Callable[[np.ndarray], np.ndarray]
 
 
-def in_full_form(table: "StoredTransformer", tensors: Tensors) -> Tensors:
+@runtime_checkable
+class Table(Protocol):
+    """What is asked of a `StoredTransformer`, which says what each of these is."""
+
+    @property
+    def names(self) -> Names: ...  # noqa: D102
+    @property
+    def prefixes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def layers(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def heads(self) -> int: ...  # noqa: D102
+    @property
+    def pruned(self) -> Mapping[int, tuple[int, ...]]: ...  # noqa: D102
+    @property
+    def vocabulary(self) -> int: ...  # noqa: D102
+    @property
+    def inputs_first(self) -> bool: ...  # noqa: D102
+    def layer_shapes(self, path: str) -> dict[str, tuple[int, ...]]: ...  # noqa: D102
+
+
+def in_full_form(table: Table, tensors: Tensors) -> Tensors:
     """The tensors of a file in the shapes that a table without pruned heads and padding has.
 
     Raises:
@@ -50,14 +69,14 @@ def in_full_form(table: "StoredTransformer", tensors: Tensors) -> Tensors:
     return tensors
 
 
-def added_zeros(table: "StoredTransformer", tensors: Tensors) -> int:
+def added_zeros(table: Table, tensors: Tensors) -> int:
     """How many numbers `in_full_form` adds to those of a file, where heads were pruned."""
     full = in_full_form(table, tensors) if table.pruned else tensors
     sizes = ((math.prod(_shape(full, name)), math.prod(_shape(tensors, name))) for name in tensors)
     return sum(max(after - before, 0) for after, before in sizes)
 
 
-def form_notes(table: "StoredTransformer", tensors: Tensors) -> tuple[str, ...]:
+def form_notes(table: Table, tensors: Tensors) -> tuple[str, ...]:
     """Sentences on what `in_full_form` changes."""
     notes = []
     padded = dict(_padded(table, tensors))
@@ -78,7 +97,7 @@ def form_notes(table: "StoredTransformer", tensors: Tensors) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _padded(table: "StoredTransformer", tensors: Tensors) -> Iterator[tuple[str, int]]:
+def _padded(table: Table, tensors: Tensors) -> Iterator[tuple[str, int]]:
     """Tensors with rows of no token, and how many rows they have."""
     names = table.names
     roles = [f"{path}.weight" for path in (names.tokens, *names.lm_heads)] + [*names.lm_biases]
@@ -88,9 +107,7 @@ def _padded(table: "StoredTransformer", tensors: Tensors) -> Iterator[tuple[str,
             yield full, rows
 
 
-def _with_heads(
-    table: "StoredTransformer", tensors: Tensors, layer: str, gone: Sequence[int]
-) -> Tensors:
+def _with_heads(table: Table, tensors: Tensors, layer: str, gone: Sequence[int]) -> Tensors:
     """The tensors with zeros where heads of a layer were taken out."""
     names, sizes = table.names, table.layer_shapes(layer)
     remaining = [head for head in range(table.heads) if head not in gone]
@@ -130,9 +147,7 @@ def _spread(shape: tuple[int, ...], axis: int, number: int, blocks: Sequence[int
     return change
 
 
-def _full_names(
-    table: "StoredTransformer", tensors: Tensors, names: Sequence[str]
-) -> Iterator[str]:
+def _full_names(table: Table, tensors: Tensors, names: Sequence[str]) -> Iterator[str]:
     """Names in the file, with the prefix that it adds, of those that it has."""
     for name in names:
         full = next((p + name for p in ("", *table.prefixes) if p + name in tensors), None)
