@@ -89,7 +89,9 @@ TERMS = (
     FigureTerm(
         "Bound by norms",
         r"\bby norms\b|[Nn]orm-based|-norm\b|-(?:sum|column|length) norm|by its norms",
-        r"$^", "an upper bound that depends on the sizes of the weights alone, not on their number",
+        r"$^",
+        "an upper bound that depends on sizes of weights alone, not their number; "
+        "entry-sum: of all absolute entries, column-length: of all lengths of columns",
     ),
     FigureTerm(
         "Parameter counting",
