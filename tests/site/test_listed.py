@@ -100,9 +100,9 @@ def test_names_partials_and_imports_are_followed_and_nothing_runs(folder):
         "first": ("inequality", "Lemma 1", "FOUND", "NEW", "a, b"),
         "second": ("identity", COMPUTED, "DERIVED", "NEW", "-"),
         "third": ("inequality", "Lemma 3", "DERIVED", "NEW", "not attacked: it is one instance"),
-        "fourth": ("limit", "Lemma 4", "RECALLED", "NEW", "-"),
+        "fourth": ("limit", "Lemma 4", "RECALLED", "NEW", "the default"),
         "fifth": ("existence", "Lemma 5", "RECALLED", "SUSPECTED_ERRATUM", rows["fifth"][-1]),
-        "imported-lemma": ("limit", "Lemma 9", "DERIVED", "NEW", "-"),
+        "imported-lemma": ("limit", "Lemma 9", "DERIVED", "NEW", "the default"),
     }
     assert [(e.name, e.paper, e.question) for e in shown.experiments] == [
         ("sum", "doe", "Is it two?")
