@@ -134,7 +134,7 @@ def _once(
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = faults(claim, evidence, controls, places)
-        undefined = undefined_assumptions(claim, batch, holds)
+        undefined = undefined_assumptions(claim, batch, holds) if claim.assumptions else ()
         search = _searched(claim, program, batch, challenge_rounds, alpha=alpha, seed=seed)
         verdict = _on_average(claim, verdict)
     return CheckReport(

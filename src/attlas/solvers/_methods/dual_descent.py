@@ -119,7 +119,10 @@ def quasi_newton_descent(
 ) -> np.ndarray:
     """L-BFGS-B from equal multipliers, which gets on where gradient steps do not.
 
-    Arguments and result are those of `dual_descent`.
+    The arguments are those of `dual_descent`, for one problem.
+
+    Returns:
+        Its multipliers, [1, m].
 
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
