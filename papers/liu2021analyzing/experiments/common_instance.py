@@ -200,11 +200,16 @@ def row_in_words(name: str) -> str:
     return ROWS.get(words, f"{size} required by {bound}" if mark else words)
 
 
+def on_most_samples(data: xr.Dataset) -> xr.Dataset:
+    """The runs on the largest sample that has any; a part of the cells may lack the last one."""
+    return data.dropna("n", how="all").isel(n=-1)
+
+
 def ranked(name: str, applies: bool | None = None) -> Formula:
     """One kind of the ranked bounds on the largest sample; those whose conditions hold, or fail."""
 
     def values_of(data: xr.Dataset) -> xr.DataArray:
-        rows_of = ranked_dataset(audit_arrays(data.isel(n=-1)))
+        rows_of = ranked_dataset(audit_arrays(on_most_samples(data)))
         # Before its rows have other names, by which xarray would align them.
         values = rows_of[name]
         values = values if applies is None else values.where(rows_of.applies == applies)
@@ -270,9 +275,10 @@ def required(data: xr.Dataset) -> dict[str, object]:
     """The digits of the sizes required, and the error for which one of them is."""
     sizes = with_values("required_sizes", "required")(data).median("member").max("paper")
     samples = [row.startswith("samples") for row in sizes.required.values.tolist()]
+    n = int(on_most_samples(data).n)
     return {
-        "n": int(data.n[-1]),
-        "enough": int((sizes.isel(required=samples) <= np.log10(float(data.n[-1]))).sum()),
+        "n": n,
+        "enough": int((sizes.isel(required=samples) <= np.log10(n)).sum()),
         "error": f"{data.attrs['gamma'] ** 2:g}",
         "fewest": int(digits(sizes).min()),
         "most": int(digits(sizes).max()),
@@ -310,7 +316,7 @@ EXPERIMENT = Experiment(
             "Sizes that the bounds of one head require",
             ranks("required_sizes", "required", ylabel="size that a bound requires",
                   xlabel="decimal digits of the size (4: thousands)")
-            + Reference(x=lambda data: digits(np.log10(data.n[-1])),
+            + Reference(x=lambda data: digits(np.log10(on_most_samples(data).n)),
                         label="digits of the samples trained on", style="--"),
             required, height=1.5,
         ),
