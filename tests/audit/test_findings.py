@@ -119,11 +119,15 @@ def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, 
 
 
 ACTIONS = {
-    "entropy": ("Average the values", "Keep their maps: what", "Keep their maps: more"),
-    "positional_share": ("Average the values", "Keep their maps: what", "Keep their maps: more"),
-    "distant_confidence": ("as a lead alone: the loss", "Keep them, and read", "alone: more"),
-    "sink_natural": ("maps. Average", "maps. Keep their maps: what", "maps. Keep their maps: more"),
-    "nearest_distance": ("Put its mean in place", "Keep both: head 1.1 does", "Keep both: more"),
+    "entropy": ("average the values", "Keep their maps: what", "Keep their maps: more"),
+    "positional_share": ("average the values", "Keep their maps: what", "Keep their maps: more"),
+    "distant_confidence": ("as a hint only: the loss", "Keep them, and read", "only: more"),
+    "sink_natural": (
+        "maps. After a test on other sequences, let",
+        "maps. Keep their maps: what",
+        "maps. Keep their maps: more",
+    ),
+    "nearest_distance": ("replace the output of", "Keep both: the loss depends", "Keep both: more"),
 }
 CHANGES = (
     Change(2.5, 0.0, -0.01, 0.02, "nats"),
@@ -149,7 +153,7 @@ def test_what_to_do_follows_from_the_interval_of_the_test(variables):
 def test_heads_go_together_only_where_the_joint_test_allows_it():
     data = xr.Dataset({k: (("layer", "head"), v) for k, v in idle(0.009).items()})
     actions = [findings_of(data, lambda *_, c=c: c)[0].action for c in CHANGES]
-    assert actions[0].startswith("Remove them together, after a test on other sequences")
+    assert actions[0].startswith("After a test on other sequences, remove them together")
     assert {action[:27] for action in actions[1:]} == {"Do not remove all of them: "}
 
 

@@ -133,8 +133,8 @@ _UNDECIDED = "more sequences would decide whether the loss needs them"
 def _without_maps(effect: Effect) -> str:
     """What to do about heads whose maps were replaced by equal weights."""
     return {
-        Effect.CHEAP: "Average the values in place of attending, after a test on other sequences: "
-        "no queries, keys and weights are computed for these heads then",
+        Effect.CHEAP: "After a test on other sequences, let these heads average the values of all "
+        "tokens: their queries, keys and attention weights need not be computed then",
         Effect.NEEDED: "Keep their maps: what distinguishes them from equal weights counts",
         Effect.OPEN: f"Keep their maps: {_UNDECIDED}",
     }[effect]
@@ -163,8 +163,8 @@ def _needed(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[
     change = intervene([place], "uniform")
     median = float(np.median(heads.removal_mean.values))
     yield Finding(
-        f"The model needs {named_heads([place])} more than any other: its mean in its place costs "
-        f"{plain_number(value)} {change.unit}",
+        f"The model needs {named_heads([place])} more than any other: replacing its output by "
+        f"its mean costs {plain_number(value)} {change.unit}",
         f"{_loss_change(change, 'equal weights in place of its maps')}; the median head costs "
         f"{plain_number(median)}",
         *place,
@@ -190,13 +190,13 @@ def _expendable(heads: xr.Dataset, intervene: Intervene, budget: float) -> Itera
         f"the weights to bfloat16: {named_heads(places)}",
         "Perturbing every weight of the layers by a random share of at most 1/256, as that "
         "rounding does, changes the loss as much, to the end of its interval. "
-        f"{_loss_change(change, 'the means of all of these heads in their place')}",
+        f"{_loss_change(change, 'the outputs of all of these heads replaced by their means')}",
         None,
         None,
         "removal_mean",
         _FAR + len(places) / null.size,
-        "Remove them together, after a test on other sequences: means in their place are constants "
-        "that need not be computed"
+        "After a test on other sequences, remove them together: the means of their outputs, which "
+        "are constants, take their place"
         if change.effect(budget) is Effect.CHEAP
         else "Do not remove all of them: what each costs alone does not add up to what they cost "
         "together",
@@ -270,10 +270,10 @@ def _singular(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterato
         "distant_confidence",
         float(scores[best]),
         {
-            Effect.CHEAP: "Read their maps as a lead alone: the loss does not depend on them",
+            Effect.CHEAP: "Take their maps as a hint only: the loss does not depend on them",
             Effect.NEEDED: "Keep them, and read their maps where you look for tokens that belong "
             "together: the loss depends on where they look",
-            Effect.OPEN: f"Read their maps as a lead alone: {_UNDECIDED}",
+            Effect.OPEN: f"Take their maps as a hint only: {_UNDECIDED}",
         }[change.effect(budget)],
     )
 
@@ -321,16 +321,16 @@ def _doubles(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator
     yield Finding(
         f"Heads {place[0]}.{place[1]} and {partner[0]}.{partner[1]} attend alike: the distance of "
         f"their maps is {plain_number(float(distance[place]))}, of at most 1",
-        f"Of rows that do not belong together the nearest are {plain_number(null)} apart. "
-        f"{_loss_change(change, 'the mean of the first in its place')}",
+        f"Compared at different rows of a sequence the nearest head is {plain_number(null)} away. "
+        f"{_loss_change(change, 'the output of the first replaced by its mean')}",
         place[0],
         place[1],
         "nearest_distance",
         _FAR * (1 - float(distance[place]) / null) + 1,
         {
-            Effect.CHEAP: f"Put its mean in place of {first}, after a test on other sequences: "
-            "a constant that need not be computed",
-            Effect.NEEDED: f"Keep both: {first} does what its mean does not",
+            Effect.CHEAP: f"After a test on other sequences, replace the output of {first} by its "
+            "mean, a constant that takes no attention to compute",
+            Effect.NEEDED: f"Keep both: the loss depends on how the output of {first} varies",
             Effect.OPEN: f"Keep both: more sequences would decide whether the loss needs {first}",
         }[change.effect(budget)],
     )
