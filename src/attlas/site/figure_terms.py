@@ -107,7 +107,8 @@ TERMS = (
         "Printed, sharp",
         r"(?=.*\b[Pp]rinted\b)(?=.*\b[Ss]harp\b)",
         r"least (?:that )?we (?:can )?prove|least that we can prove",
-        "with the constants of the paper, and with the smallest constants that we can prove",
+        "with the constants of the paper, and with the smallest that we can prove, larger where "
+        "printed ones are not proved",
     ),
     FigureTerm(
         "Vacuous", r"\bvacuous\b", r"largest possible|vacuous\. Of|above the dotted line is worse",
