@@ -64,11 +64,23 @@ def require_exportable(source: Path) -> None:
     """Check that a folder's files can be written without some heads, before hours of an audit.
 
     Raises:
-        UserError: if it is not a Hugging Face folder, or has no .safetensors files.
+        UserError: if it is not a Hugging Face folder, holds an adapter or quantised weights, or has
+            no .safetensors files.
     """
+    if (source / "adapter_config.json").is_file():
+        raise UserError(
+            f"{source} holds an adapter, which has no heads of its own: merge it with its base in "
+            "PEFT (merge_and_unload), and save it with save_pretrained(folder)"
+        )
     config = source / "config.json"
-    if not config.is_file() or "tensors_sha256" in config.read_text(encoding="utf-8"):
+    text = config.read_text(encoding="utf-8") if config.is_file() else ""
+    if not text or "tensors_sha256" in text:
         raise UserError(f"{source} is not a Hugging Face folder: only these are exported")
+    if '"quantization_config"' in text:
+        raise UserError(
+            f"{source} has quantised weights, of which no heads are removed: dequantise it in "
+            "transformers, and save it with save_pretrained(folder)"
+        )
     if not any(source.glob("*.safetensors")):
         raise UserError(
             f"{source} has no .safetensors files, of which alone heads are removed: load it with "
