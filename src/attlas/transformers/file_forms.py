@@ -71,7 +71,9 @@ def in_full_form(table: Table, tensors: Tensors) -> Tensors:
 
 def added_zeros(table: Table, tensors: Tensors) -> int:
     """How many numbers `in_full_form` adds to those of a file, where heads were pruned."""
-    full = in_full_form(table, tensors) if table.pruned else tensors
+    if not table.pruned:
+        return 0
+    full = in_full_form(table, tensors)
     sizes = ((math.prod(_shape(full, name)), math.prod(_shape(tensors, name))) for name in tensors)
     return sum(max(after - before, 0) for after, before in sizes)
 
