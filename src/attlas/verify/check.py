@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
@@ -41,7 +42,6 @@ from attlas.verify.evidence import (
 )
 from attlas.verify.registry import one_claim, refuse_failing_claim
 from attlas.verify.review import decided
-from attlas.verify.undefined_assumptions import undefined_assumptions
 
 if TYPE_CHECKING:
     from attlas.claims.shrunk_witness import ShrunkWitness
@@ -134,7 +134,7 @@ def _once(
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = faults(claim, evidence, controls, places)
-        undefined = undefined_assumptions(claim, batch, holds) if claim.assumptions else ()
+        undefined = _undefined(claim, batch, holds)
         search = _searched(claim, program, batch, challenge_rounds, alpha=alpha, seed=seed)
         verdict = _on_average(claim, verdict)
     return CheckReport(
@@ -268,6 +268,15 @@ def _searched(
     from attlas.verify.portfolio import searched
 
     return searched(claim, program, batch, effort=effort, seed=seed, alpha=alpha)
+
+
+def _undefined(claim: Claim, batch: Batch, holds: Array | np.ndarray) -> tuple[str, ...]:
+    """A sentence on each assumption that is NaN where it refuses; most claims assume nothing."""
+    if not claim.assumptions:
+        return ()
+    from attlas.verify.undefined_assumptions import undefined_assumptions
+
+    return undefined_assumptions(claim, batch, holds)
 
 
 def _on_average(claim: Claim, verdict: Verdict) -> Verdict:

@@ -299,3 +299,80 @@ def test_an_ensemble_confirms_nothing():
 
     with pytest.raises(ValueError, match="decided by many instances"):
         confirmed(shrinking, {"x": np.array(1.0)})
+
+
+def on_sphere(rng, count):
+    """Three unit vectors for each instance, two of them near each other in every second one."""
+    v = rng.normal(size=(3, count, 4))
+    v[1, ::2] = v[0, ::2] + 1e-9 * v[1, ::2]
+    x, y, z = v / np.linalg.norm(v, axis=-1, keepdims=True)
+    return {"x": x, "y": y, "z": z}
+
+
+def distributions(rng, count):
+    """Two distributions for each instance, near each other in every second one."""
+    p, q = rng.dirichlet(np.ones(4), size=(2, count))
+    q[::2] = p[::2] + 1e-9 * (q[::2] - p[::2])
+    return {"p": p, "q": q}
+
+
+def angle(x, y):
+    return jnp.arccos(jnp.clip(x @ y, -1, 1))
+
+
+def angles(x, y, z, *, factor=1.0):
+    """The triangle inequality of angles."""
+    return angle(x, z), factor * (angle(x, y) + angle(y, z))
+
+
+def chord(x, y, *, factor=1.0):
+    """A chord by its angle, an equality."""
+    return jnp.linalg.norm(x - y), factor * jnp.sqrt(jnp.maximum(0, 2 - 2 * x @ y))
+
+
+def sine(x, y, *, factor=1.0):
+    """The sine is at most the chord."""
+    return jnp.sqrt(jnp.maximum(0, 1 - (x @ y) ** 2)), factor * jnp.linalg.norm(x - y)
+
+
+def pinsker(p, q, *, factor=1.0):
+    """Pinsker's inequality in its form with a root."""
+    return jnp.sum(jnp.abs(p - q)), factor * jnp.sqrt(2 * jnp.sum(p * jnp.log(p / q)))
+
+
+def fourth_root(p, q, *, factor=1.0):
+    """A fourth root of what vanishes for a distribution."""
+    return jnp.abs(1 - jnp.sum(p)) ** 0.25, factor * 0 * q[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("sample", "sides"),
+    [
+        (on_sphere, angles), (on_sphere, chord), (on_sphere, sine),
+        (distributions, pinsker), (distributions, fourth_root),
+    ],
+)  # fmt: skip
+def test_roots_of_rounded_constraints_violate_nothing(sample, sides, seed):
+    """Unit vectors and distributions are so up to a rounding, of which a root makes 1e-8."""
+    claim = inequality(sample=sample, controls=FACTOR)(sides)
+    instances = sample(np.random.default_rng(seed), 16)
+    found = [
+        confirmed(claim, {name: values[place] for name, values in instances.items()})
+        for place in range(16)
+    ]
+    assert [each.reason for each in found if each.violates] == []
+
+
+def test_a_small_violation_on_a_sphere_is_confirmed():
+    """Where the vectors are apart a chord exceeds a tenth of what the formula with a root says."""
+
+    def tenth(x, y, *, factor=1.0):
+        """A false statement."""
+        left, right = chord(x, y)
+        return left, factor * right / 10
+
+    claim = inequality(sample=on_sphere, controls=FACTOR)(tenth)
+    instances = on_sphere(np.random.default_rng(0), 2)
+    instance = {name: values[1] for name, values in instances.items()}
+    assert confirmed(claim, instance).violates

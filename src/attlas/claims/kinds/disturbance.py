@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
-SCALES = 4
-"""Scales that a limit or rate needs."""
+from attlas.claims.kinds.trend import SCALES
+
 _TRIED = np.geomspace(1e-4, 1e4, 33)
 """Sizes of the plateaus and growing parts by which the resolution is found."""
 _CORNERS = np.array([(0.0,) * SCALES, *product((-1.0, 1.0), repeat=SCALES)])[:, None, None]

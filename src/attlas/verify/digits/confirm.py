@@ -4,7 +4,9 @@ The sides, their allowance and the assumptions are computed by the program that 
 allowance is the one of the claim's kind in floats, since constants of a formula and arrays
 of an instance were rounded before anybody evaluated anything. Both precisions must agree on the
 excess to ten digits. Where the excess is so small that rounding of the inputs could make it, or an
-assumption holds in floats alone, the violation must survive perturbations of the inputs too.
+assumption holds in floats alone, the violation must survive perturbations of the inputs too. Inputs
+on a sphere or simplex are there up to a rounding, of which a root makes the square root: the angle
+of two unit vectors is wrong by 1e-8, a fourth root by 1e-4.
 
 A program of too many operations, such as a loop of thousands of steps, is not evaluated in digits:
 then the excess in floats must be a thousand times larger than its change under those perturbations.
@@ -37,6 +39,8 @@ OPERATIONS = 2**22
 ULPS = 16
 """Perturbations of each input, in units of its last place."""
 PERTURBED = 8
+ROUNDED = float(np.finfo(float).eps ** 0.25)
+"""Share of the largest number up to which rounding of the inputs could make an excess."""
 TIMES = 1000
 """How much larger than its change an excess must be, where floats alone decide."""
 Arrays = Mapping[str, np.ndarray | Array]
@@ -193,10 +197,11 @@ class _Instance:
                   if not held]  # fmt: skip
         largest = max(_largest(self.inputs), float(values.magnitude[worst]))
         excess = values.excess[worst]
-        if not failed and excess > CANCELLED * largest:
+        if not failed and excess > ROUNDED * largest:
             return ""
         for inputs in _perturbed(self.inputs):
-            if 2 * self.values(DIGITS[0], inputs, values.allowed).excess[worst] < excess:
+            change = self.values(DIGITS[0], inputs, values.allowed).excess[worst] - excess
+            if 2 * abs(change) > excess:
                 because = f"'{failed[0]}' holds in floats alone, and " if failed else ""
                 return f"{because}rounding of the inputs decides the excess of {float(excess):.3g}"
         return ""
