@@ -71,7 +71,8 @@ def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
 def _dtype(value: Any, name: str) -> np.dtype:
     said = str(value.dtype).removeprefix("torch.")
     for dtype in DTYPES.values():
-        if dtype.name == said:
+        # Eight bits are a weight together with the scales of a folder alone.
+        if dtype.name == said and not said.startswith("float8"):
             return dtype
     raise UserError(
         f"{name} has dtype {said}: give a model in float16, bfloat16, float32 or float64"
