@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attlas.core.errors import UserError
 from attlas.transformers.load_model import load_model
+from attlas.transformers.settings import UnknownSetting
 from attlas.transformers.state_dict import is_module
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -48,6 +49,10 @@ def opened(
         if find_spec("torch") is None:
             raise UserError(f"{error}; or run it in PyTorch: {INSTALL}") from error
         refusal = error
+    if isinstance(refusal, UnknownSetting) and not is_module(source):
+        from attlas.capture.model_folder import require_known_setting
+
+        require_known_setting(Path(source), refusal)
     try:
         return _captured(source, name, mask)
     except UserError as error:
@@ -57,7 +62,8 @@ def opened(
 def _captured(source: Any, name: str | None, mask: int | None) -> "CapturedModel":
     if find_spec("torch") is None:
         raise UserError(f"capture runs models in PyTorch, which is not installed: {INSTALL}")
-    from attlas.capture.captured_model import captured_module, open_folder
+    from attlas.capture.captured_model import captured_module
+    from attlas.capture.model_folder import open_folder
 
     if is_module(source):
         return captured_module(source, name, mask)

@@ -1,11 +1,7 @@
 """A PyTorch model that is audited as it runs: its inputs, its loss, and how it is opened."""
 
-import importlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,16 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attlas._files.budget import MOST_LAYERS
-from attlas._files.plain_file import printable
 from attlas.capture.captured_run import CapturedAttention, Change, run_captured, run_changed
 from attlas.core.errors import UserError
-from attlas.transformers.configuration import Configuration
-from attlas.transformers.pooling import Pooling, folder_pooling
+from attlas.transformers.pooling import Pooling
 
 Kind = Literal["next token", "masked token", "sequence to sequence", "outputs", "hidden states"]
-_WIDE = 2**31
-"""Bytes of a folder's weights up to which a model runs in float64."""
 _NO_TOKEN = -1
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -298,87 +289,6 @@ def _kind(module: nn.Module, config: Any, mask: int | None) -> Kind:
         return "masked token"
     tasks = ("ForMaskedLM", "ForSequenceClassification", "ForImageClassification")
     return "outputs" if name.endswith(tasks) else "hidden states"
-
-
-def _require_layers_in_budget(config: Mapping[str, Any]) -> None:
-    """Refuse more layers than attlas itself would read; the library builds them one by one."""
-    for key, value in config.items():
-        if isinstance(value, int) and value > MOST_LAYERS and key.endswith(("layer", "layers")):
-            Configuration(config).layers(key)
-        if isinstance(value, dict):
-            _require_layers_in_budget(value)
-
-
-def open_folder(folder: Path, name: str | None = None, mask: int | None = None) -> CapturedModel:
-    """A Hugging Face folder, opened by the installed transformers.
-
-    No code of the folder runs, and nothing is unpickled: the architecture has to be one of the
-    library's own, and the weights .safetensors.
-
-    Raises:
-        UserError: if a library is missing, the architecture is none of the library's, or the
-            library cannot read the folder.
-    """
-    try:
-        library = importlib.import_module("transformers")
-    except ImportError as error:
-        raise UserError(
-            "capture runs models by transformers, which is not installed: "
-            "pip install 'attlas[torch]' transformers"
-        ) from error
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    kind = config.get("model_type")
-    if kind not in library.CONFIG_MAPPING:
-        raise UserError(
-            f"{folder.name}: transformers {library.__version__} has no model_type "
-            f"'{printable(str(kind))[:80]}': install a version that has it; code beside the "
-            "weights is never run"
-        )
-    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    if not size:
-        raise UserError(
-            f"{folder.name} has no .safetensors file: save the model with "
-            "save_pretrained(folder), which writes one"
-        )
-    _require_layers_in_budget(config)
-    dtype = torch.float64 if size <= _WIDE else torch.float32
-    names = [each for each in config.get("architectures") or [] if hasattr(library, str(each))]
-    loader = getattr(library, names[0]) if names else library.AutoModel
-    settings = {"local_files_only": True, "use_safetensors": True, "dtype": dtype}
-    settings |= {"attn_implementation": "eager"}
-    if not names:
-        settings["trust_remote_code"] = False
-    if any("experts" in key for key in config):
-        settings["experts_implementation"] = "eager"
-    try:
-        with _quiet(library):
-            module = loader.from_pretrained(str(folder), **settings)
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
-        line = printable(str(error).strip().splitlines()[0]) if str(error).strip() else ""
-        if "ignore_mismatched_sizes" in line:
-            line = (
-                "tensors have other shapes than config.json implies; where heads are pruned (bert, "
-                "roberta, electra, distilbert, gpt2) or the vocabulary is padded, attlas reads it "
-                "without --capture"
-            )
-        raise UserError(f"{folder.name} is not read by transformers ({line[:300]})") from error
-    model = captured_module(module, name or folder.name, mask)
-    return replace(model, pooling=folder_pooling(folder))
-
-
-@contextmanager
-def _quiet(library: Any) -> Iterator[None]:
-    """Without the bars and remarks of the library, which stand between lines of ours."""
-    log = library.utils.logging
-    level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
-    log.set_verbosity_error()
-    log.disable_progress_bar()
-    try:
-        yield
-    finally:
-        log.set_verbosity(level)
-        if bars:
-            log.enable_progress_bar()
 
 
 def same_lengths(sequences: Sequence[np.ndarray]) -> list[np.ndarray]:

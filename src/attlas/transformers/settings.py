@@ -37,6 +37,18 @@ class Settings:
         return key in self.read or key in self.required or key in self.unused
 
 
+class UnknownSetting(UserError):
+    """A key of a configuration that no table has.
+
+    Attributes:
+        key: the key.
+    """
+
+    def __init__(self, key: str, message: str):
+        super().__init__(message)
+        self.key = key
+
+
 def require_settings(config: Mapping[str, Any], *tables: Settings, section: str = "") -> None:
     """Stop where a configuration says something that no reader understands.
 
@@ -48,8 +60,8 @@ def require_settings(config: Mapping[str, Any], *tables: Settings, section: str 
         section: name of the section, empty for the whole file.
 
     Raises:
-        UserError: naming the first key that no table has, or that has an unsupported value, and
-            what makes the model readable.
+        UnknownSetting: naming the first key that no table has, and what makes the model readable.
+        UserError: if a key has an unsupported value.
 
     Examples:
         >>> table = Settings(read=("width",), required={"bias": False}, unused=("dropout",))
@@ -57,9 +69,9 @@ def require_settings(config: Mapping[str, Any], *tables: Settings, section: str 
         >>> require_settings({"width": 3, "multiplier": 0.5}, table)
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: multiplier = 0.5 in the configuration is not known to attlas \
-and may change what the model computes: correct model_type, or remove the key from config.json if \
-the model does not depend on it
+        attlas.transformers.settings.UnknownSetting: multiplier = 0.5 in the configuration is not \
+known to attlas and may change what the model computes: correct model_type, or remove the key from \
+config.json if the model does not depend on it
     """
     for key, value in config.items():
         if _says_nothing(value):
@@ -74,9 +86,10 @@ the model does not depend on it
                 "correct model_type, or remove the key from config.json if the model does not "
                 "depend on it",
             )
-            raise UserError(
+            raise UnknownSetting(
+                str(key),
                 f"{label} = {value!r:.80} in the configuration is not known to attlas{reader} and "
-                f"may change what the model computes: {remedy}"
+                f"may change what the model computes: {remedy}",
             )
         if key in table.required:
             Configuration({label: value}).refuse_unless(label, table.required[key])
