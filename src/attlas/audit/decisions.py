@@ -152,7 +152,7 @@ def _no_removal(
         what=(
             f"None of {sum(map(len, trial.removable))} heads can be removed for at most "
             f"{plain_number(allowed)} {trial.unit}; the cheapest {are} {named_heads(heads)}"
-            f"{_shared(trial)}"
+            f"{_sharing_note(trial)}"
         ),
         meaning=(
             f"On the {choosing.size} {trial.examples} that chose {it} the loss changes by "
@@ -165,7 +165,7 @@ def _no_removal(
     )
 
 
-def _shared(trial: Trial) -> str:
+def _sharing_note(trial: Trial) -> str:
     """That layers share weights, where they do."""
     several = any(len(heads) > 1 for heads in trial.removable)
     return " (layers that share weights lose the same heads)" if several else ""
@@ -199,7 +199,7 @@ def _removal(
         what=(
             f"{len(heads)} of {sum(map(len, trial.removable))} heads "
             f"{'can' if is_cheap else 'could'} be removed together: {named_heads(heads)}"
-            f"{_shared(trial)}"
+            f"{_sharing_note(trial)}"
         ),
         meaning=(
             f"On the {choosing.size} {trial.examples} that chose them their outputs, set to zero, "

@@ -38,8 +38,8 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
     library's own, and the weights .safetensors.
 
     Raises:
-        UserError: if a library is missing, the architecture is none of the library's, or the
-            library cannot read the folder.
+        UserError: if a library is missing, the architecture is none of the library's, the library
+            cannot read the folder, or the folder lacks tensors of the model.
     """
     library = _transformers()
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

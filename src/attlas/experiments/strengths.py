@@ -82,7 +82,7 @@ def strengths_table(entries: Mapping[str, Mapping[str, Any]]) -> str:
     Examples:
         >>> one = {"provenance": "own", "outcome": "SUPPORTED", "strength": "tested"}
         >>> print(strengths_table({"a/b": one, "a/c": {**one, "strength": None}}))
-        | | proved | attained | tested | consistent | vacuous | no constant |
+        | provenance | proved | attained | tested | consistent | vacuous | no constant |
         | --- | --- | --- | --- | --- | --- | --- |
         | own | 0 | 0 | 1 | 0 | 0 | 1 |
     """
@@ -96,8 +96,8 @@ def strengths_table(entries: Mapping[str, Mapping[str, Any]]) -> str:
         (Provenance(entry["provenance"]), entry["strength"]) for entry in supported
     )
     words = {**{level: level.value for level in Strength}, None: "no constant"}
-    rows = [["", *words.values()], ["---"] * (len(words) + 1)]
+    rows = [["provenance", *words.values()], ["---"] * (len(words) + 1)]
     for provenance, levels in groups.items():
         numbers = Counter(levels)
         rows.append([provenance, *(str(numbers[level]) for level in words)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows).replace("|  |", "| |")
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -135,8 +135,8 @@ TERMS = (
         "the root of the sum of squared entries, and the sum of the singular values",
     ),
     FigureTerm(
-        "Logits times 5", r"logits times", r"$^",
-        "all numbers before the softmax are multiplied by 5, which sharpens attention",
+        "Logits times a factor", r"logits times", r"$^",
+        "all numbers before the softmax are multiplied by it, which sharpens attention",
     ),
 )  # fmt: skip
 
@@ -170,7 +170,9 @@ def listed_items(reading: str, texts: Sequence[str]) -> list[ReadingItem]:
         >>> [item.name for item in items]
         ['Vertical axis, left', 'Vacuous']
     """
-    items = [ReadingItem(_named(label), text) for label, text in _items(reading) if label != SHOWN]
+    items = [
+        ReadingItem(_full_name(label), text) for label, text in _items(reading) if label != SHOWN
+    ]
     return [*items, *_terms(reading, texts)] if items else items
 
 
@@ -187,7 +189,7 @@ def _items(reading: str) -> Iterator[tuple[str, str]]:
         yield label, text
 
 
-def _named(label: str) -> str:
+def _full_name(label: str) -> str:
     kind, comma, where = label.partition(",")
     return f"{NAMES.get(kind, kind)}{comma}{where}"
 

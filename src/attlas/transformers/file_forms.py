@@ -61,9 +61,9 @@ def in_full_form(table: Table, tensors: Tensors) -> Tensors:
         >>> in_full_form(table, {"wte.weight": np.ones((8, 1))})["wte.weight"].shape
         (3, 1)
     """
-    for name in dict(_padded(table, tensors)):
+    for name in dict(_padding_rows(table, tensors)):
         shape = (table.vocabulary, *_shape(tensors, name)[1:])
-        tensors = _changed(tensors, name, shape, lambda values: values[: table.vocabulary])
+        tensors = _with_change(tensors, name, shape, lambda values: values[: table.vocabulary])
     for layer, heads in table.pruned.items():
         tensors = _with_heads(table, tensors, table.layers[layer], heads)
     return tensors
@@ -81,7 +81,7 @@ def added_zeros(table: Table, tensors: Tensors) -> int:
 def form_notes(table: Table, tensors: Tensors) -> tuple[str, ...]:
     """Sentences on what `in_full_form` changes."""
     notes = []
-    padded = dict(_padded(table, tensors))
+    padded = dict(_padding_rows(table, tensors))
     if padded:
         name, rows = next(iter(padded.items()))
         notes.append(
@@ -99,7 +99,7 @@ def form_notes(table: Table, tensors: Tensors) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _padded(table: Table, tensors: Tensors) -> Iterator[tuple[str, int]]:
+def _padding_rows(table: Table, tensors: Tensors) -> Iterator[tuple[str, int]]:
     """Tensors with rows of no token, and how many rows they have."""
     names = table.names
     roles = [f"{path}.weight" for path in (names.tokens, *names.lm_heads)] + [*names.lm_biases]
@@ -131,12 +131,12 @@ def _with_heads(table: Table, tensors: Tensors, layer: str, gone: Sequence[int])
                     "says are gone: remove the key"
                 )
             if _shape(tensors, full) == tuple(stored):
-                change = _spread(wanted, axis, parts * table.heads, blocks)
-                tensors = _changed(tensors, full, wanted, change)
+                change = _in_places(wanted, axis, parts * table.heads, blocks)
+                tensors = _with_change(tensors, full, wanted, change)
     return tensors
 
 
-def _spread(shape: tuple[int, ...], axis: int, number: int, blocks: Sequence[int]) -> Change:
+def _in_places(shape: tuple[int, ...], axis: int, number: int, blocks: Sequence[int]) -> Change:
     """Put blocks of an axis in their places, with zeros in the others."""
 
     def change(values: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ def _shape(tensors: Tensors, name: str) -> tuple[int, ...]:
     return tensors.shapes[name] if isinstance(tensors, LazyTensors) else np.shape(tensors[name])
 
 
-def _changed(tensors: Tensors, name: str, shape: tuple[int, ...], change: Change) -> Tensors:
+def _with_change(tensors: Tensors, name: str, shape: tuple[int, ...], change: Change) -> Tensors:
     if isinstance(tensors, LazyTensors):
         return tensors.with_change(name, shape, change)
     return {**tensors, name: change(np.asarray(tensors[name]))}

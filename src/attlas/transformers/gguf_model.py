@@ -72,7 +72,7 @@ def read_gguf_model(path: Path) -> tuple[dict[str, Any], dict[str, Unread], tupl
 
     Raises:
         UserError: if it is no such file, its architecture or its numbers are of another kind, or
-            it says something of its model that is not understood.
+            a setting of its model is not known to attlas.
     """
     file, label = GgufFile(path), printable(str(path))
     kind = _architecture(file, label)

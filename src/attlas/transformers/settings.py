@@ -50,7 +50,7 @@ class UnknownSetting(UserError):
 
 
 def require_settings(config: Mapping[str, Any], *tables: Settings, section: str = "") -> None:
-    """Stop where a configuration says something that no reader understands.
+    """Stop where a configuration has a setting that no reader understands.
 
     A key whose value is null or empty counts as missing.
 
@@ -74,7 +74,7 @@ known to attlas and may change what the model computes: correct model_type, or r
 config.json if the model does not depend on it
     """
     for key, value in config.items():
-        if _says_nothing(value):
+        if _is_missing(value):
             continue
         table = next((settings for settings in tables if key in settings), None)
         label = ".".join(filter(None, (section, printable(str(key))[:80])))
@@ -95,7 +95,7 @@ config.json if the model does not depend on it
             Configuration({label: value}).refuse_unless(label, table.required[key])
 
 
-def _says_nothing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str | list | tuple | Mapping) and len(value) == 0)
 
 

@@ -39,7 +39,7 @@ OPERATIONS = 2**22
 ULPS = 16
 """Perturbations of each input, in units of its last place."""
 PERTURBED = 8
-ROUNDED = float(np.finfo(float).eps ** 0.25)
+ROOT_OF_ROUNDING = float(np.finfo(float).eps ** 0.25)
 """Share of the largest number up to which rounding of the inputs could make an excess."""
 TIMES = 1000
 """How much larger than its change an excess must be, where floats alone decide."""
@@ -197,7 +197,7 @@ class _Instance:
                   if not held]  # fmt: skip
         largest = max(_largest(self.inputs), float(values.magnitude[worst]))
         excess = values.excess[worst]
-        if not failed and excess > ROUNDED * largest:
+        if not failed and excess > ROOT_OF_ROUNDING * largest:
             return ""
         for inputs in _perturbed(self.inputs):
             change = self.values(DIGITS[0], inputs, values.allowed).excess[worst] - excess
