@@ -28,4 +28,4 @@ def test_the_stored_example_has_every_head_and_what_was_done():
     stored = script.example()
     assert len(stored["costs"]) == stored["model"]["layers"]
     assert {len(layer) for layer in stored["costs"]} == {stored["model"]["heads per layer"]}
-    assert {each["kind"] for each in stored["decisions"]} == {"heads", "rounding"}
+    assert {each["kind"] for each in stored["decisions"]} == {"heads", "rounding", "precision"}

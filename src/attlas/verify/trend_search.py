@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.kinds.extrapolation import doublings_needed, stays_away
-from attlas.claims.kinds.trend import SCALES, Limit, Trend
+from attlas.claims.kinds.extrapolation import SCALES, doublings_needed, stays_away
+from attlas.claims.kinds.trend import Limit, Trend
 from attlas.claims.sides import Doubling, Evidence
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Batch, Program, compile_program, decide, gather

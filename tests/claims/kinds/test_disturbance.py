@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from attlas.claims.kinds.disturbance import SCALES, possible_errors, smallest_refused
+from attlas.claims.kinds.disturbance import possible_errors, smallest_refused
+from attlas.claims.kinds.extrapolation import SCALES
 
 
 def test_errors_take_either_sign_at_each_scale_and_certified_ones_lie_between():

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from attlas.claims.kinds.trend import SCALES
+from attlas.claims.kinds.extrapolation import SCALES
 
 _TRIED = np.geomspace(1e-4, 1e4, 33)
 """Sizes of the plateaus and growing parts by which the resolution is found."""

@@ -19,6 +19,8 @@ stay below the error probability of the look.
 
 import numpy as np
 
+SCALES = 4
+"""Scales that a limit or rate needs."""
 SHARE = 0.1
 """Below this share of a distance its limit, or what is left of its fall, counts as none."""
 RISE = 0.05
