@@ -264,8 +264,8 @@ def nearest(data: xr.Dataset) -> dict[str, object]:
         bounds = [row for row in rows if row.paper != "truth" and not row.remark]
         best = min(bounds, key=lambda row: row.spread[0])
         sizes.append({
-            "n": n, "gap": f"{gap:.2f}", "least": f"{best.spread[0]:.3g}",
-            "name": bound_in_words(best.quantity),
+            "n": n, "gap": f"{gap:.2f}" if gap >= 0.01 else "less than 0.01",
+            "least": f"{best.spread[0]:.3g}", "name": bound_in_words(best.quantity),
             "vacuous": best.spread[0] >= 1,
         })  # fmt: skip
     return {"sizes": sizes}
