@@ -210,7 +210,7 @@ def promises(data: xr.Dataset) -> dict[str, object]:
         ),
         "met": int(met.sum()),
         "seeds": met.size,
-        "removed": f"{removed:.1e}" if np.isfinite(removed) else "",
+        "removed": f"{100 * removed:.2g} %" if np.isfinite(removed) else "",
     }
 
 

@@ -31,6 +31,13 @@ def test_a_line_across_the_frame_and_marks_are_no_curves(axes):
     assert not is_curve(marks)
 
 
+def test_a_line_is_named_by_the_words_before_its_explanation(axes):
+    label = "early stopping: regression on the reference with noise minus the reference"
+    axes.plot([1, 10], [1, 10], label=label)
+    axes.plot([1, 10], [1, 10], label="error")
+    assert remarks([axes]) == {"error": "same line as early stopping"}
+
+
 def test_lines_of_other_points_do_not_coincide():
     assert coincide(np.zeros((2, 2)), np.full((2, 2), 0.001))
     assert not coincide(np.zeros((2, 2)), np.full((2, 2), 0.1))

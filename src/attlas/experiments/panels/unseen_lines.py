@@ -117,7 +117,9 @@ def _unseen(curves: Mapping[str, Sequence[np.ndarray]]) -> Iterator[tuple[str, s
         if not any(map(_inside, curves[label])):
             yield label, "off the scale"
         elif (name := next(same, None)) is not None:
-            yield label, f"same line as {textwrap.shorten(name, SHORTENED, placeholder='…')}"
+            head, colon, _ = name.partition(": ")
+            short = head if colon else textwrap.shorten(name, SHORTENED, placeholder="…")
+            yield label, f"same line as {short}"
 
 
 def _covered(lines: Sequence[np.ndarray], over: Sequence[np.ndarray]) -> bool:
