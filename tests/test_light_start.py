@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 MOST_REQUIRED = 16
 MODULES_FOR_A_LEMMA = 55
 FILES_FOR_A_LEMMA = 40
+MODULES_FOR_A_SEARCH = 72
+FILES_FOR_A_SEARCH = 55
 MODULES_FOR_LEMMA_12 = 117
 PAPERS = tuple(path.name for path in (ROOT / "papers").iterdir() if (path / "__init__.py").exists())
 LEMMA = '''
@@ -108,27 +110,33 @@ def test_a_check_of_one_lemma_imports_what_it_uses_and_no_extra(tmp_path):
 @pytest.mark.thorough
 def test_a_lemma_of_ones_own_is_checked_and_shown_without_what_it_does_not_use(tmp_path):
     (tmp_path / "claims_mine.py").write_text(LEMMA)
-    code, said, modules = imports(tmp_path, "check", "claims_mine.py", hidden=hidden_extras())
-    assert (code, said) == (0, "")
-    assert below(modules, *PAPERS, "scipy", "equinox", "attlas.site.atlas") == []
-    assert len(below(modules, "attlas")) <= MODULES_FOR_A_LEMMA
+    unused = (*PAPERS, "scipy", "equinox", "attlas.site.atlas")
+    for asked, most in (("0", MODULES_FOR_A_LEMMA), ("1", MODULES_FOR_A_SEARCH)):
+        arguments = ("check", "claims_mine.py", "--challenge", asked)
+        code, said, modules = imports(tmp_path, *arguments, hidden=hidden_extras())
+        assert (code, said) == (0, "")
+        assert below(modules, *unused) == []
+        assert len(below(modules, "attlas")) <= most
     code, said, modules = imports(tmp_path, "report", "claims_mine.py")
     assert (code, said) == (0, "")
     assert below(modules, *PAPERS, "attlas.transformers", "attlas.models", "attlas.audit") == []
 
 
-def test_a_check_of_ones_own_lemma_calls_functions_of_few_files(tmp_path):
+@pytest.mark.parametrize(
+    ("asked", "most"), [(("--challenge", "0"), FILES_FOR_A_LEMMA), ((), FILES_FOR_A_SEARCH)]
+)
+def test_a_check_of_ones_own_lemma_calls_functions_of_few_files(tmp_path, asked, most):
     """Functions and classes, counted by a profile; the bodies of modules do not count."""
     (tmp_path / "claims_mine.py").write_text(LEMMA)
     done = subprocess.run(
-        [sys.executable, "-c", ENTERED, "check", "claims_mine.py"],
+        [sys.executable, "-c", ENTERED, "check", "claims_mine.py", *asked],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     shown, _, files = done.stdout.partition("\nENTERED\n")
     assert "claims_mine/triangle  own: new    SUPPORTED" in shown
     assert {"verify/check.py", "cli/check.py"} < set(files.split())
-    assert len(files.split()) <= FILES_FOR_A_LEMMA
+    assert len(files.split()) <= most
 
 
 @pytest.mark.thorough

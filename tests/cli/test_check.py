@@ -17,6 +17,9 @@ from attlas.experiments.store import Store
 from attlas.experiments.verdicts import read_reports
 from attlas.experiments.witness import read_witness, write_witness
 from attlas.server.schemas import output_schemas
+from attlas.verify.challenge import challenge
+from attlas.verify.check_many import planned_groups
+from attlas.verify.registry import find_claims
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 
@@ -180,6 +183,61 @@ def test_challenge_shows_a_simple_instance_and_stores_it(attlas, tmp_path):
     assert "instance    x = 3 e_{1}" in again
     code, out, err = attlas("challenge", LEMMA, "--replay", stored, "--json", file)
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+CORNER = '''
+import jax.numpy as jnp
+import attlas as at
+
+
+def three(rng, count):
+    return {"x": rng.normal(size=(count, 3))}
+
+
+@at.inequality(sample=three, search_over="x", controls=[at.Control("tenth", factor=0.1)])
+def corner(x, *, factor=1.0):
+    r"""$$\\|x\\|_2 \\le 0.99 \\|x\\|_1$$"""
+    return jnp.linalg.norm(x), 0.99 * factor * jnp.linalg.norm(x, 1)
+'''
+
+
+def test_claims_of_ones_own_are_searched_by_default_as_pytest_and_challenge_do(attlas, tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text(CORNER)
+    asked = ("--results", tmp_path / "results", "check", own)
+    file = tmp_path / "reports.json"
+    assert attlas(*asked, "--challenge", "0", "--json", file)[0] == 0
+    assert json.loads(file.read_text())[0]["challenge"] is None
+    # The verdict without a search does not stand for the one with it.
+    code, out, _ = attlas(*asked, "--json", file)
+    assert (code, "the challenge found a counterexample" in out) == (1, True)
+    (found,) = json.loads(file.read_text())
+    assert found["challenge"]["violated"]
+    (claim,) = find_claims([str(own)])
+    searched = challenge(claim)
+    assert searched.violated
+    assert searched.method == found["challenge"]["method"]
+
+
+def test_of_installed_papers_a_search_is_asked_for(monkeypatch, tmp_path):
+    (installed,) = find_claims([LEMMA])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(CORNER)
+    (own,) = find_claims(["own.py"])
+    efforts = {
+        claims[0].name: [
+            planned_groups(claims, challenge_rounds=rounds, effort=2.0)[0].keywords[
+                "challenge_rounds"
+            ]
+            for rounds in (None, 0, 1)
+        ]
+        for claims in ([installed], [own])
+    }
+    assert efforts == {installed.name: [0, 0, 2], own.name: [2, 0, 2]}
+    # In its own folder a paper is the project, installed or not.
+    monkeypatch.chdir(Path(installed.place[0]).parent)
+    (group,) = planned_groups(find_claims([LEMMA]))
+    assert group.keywords["challenge_rounds"] == 1
 
 
 def test_equal_evaluations_agree_and_a_better_witness_stays(attlas, tmp_path):

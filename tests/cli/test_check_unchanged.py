@@ -85,6 +85,8 @@ def computed(project, capsys):
 
     def run(*arguments: str, code: int = 0) -> int:
         names = () if any(name.endswith(".py") for name in arguments) else ("squares.py",)
+        if "--challenge" not in arguments:
+            arguments = (*arguments, "--challenge", "0")
         with pytest.raises(SystemExit) as left:
             main(["--results", str(project / "results"), "check", *names, *arguments])
         shown = capsys.readouterr()
@@ -202,7 +204,7 @@ def test_all_files_of_a_package_count_but_those_that_only_show(tmp_path):
 
 def test_what_changes_while_a_check_runs_is_not_stored(project, monkeypatch):
     (claim,) = find_claims(["squares.py"])
-    inputs = check_inputs([claim], None, 0, 0, {})
+    inputs = check_inputs([claim], None, 0, 0, 1.0, {})
     from attlas.verify.check import check
 
     report = check(claim, alpha=RUN_ALPHA / 2)

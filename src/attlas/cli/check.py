@@ -61,7 +61,7 @@ def check(
     instances: Instances = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
     seeds: Seeds = 1,
-    challenge: Challenge = 0,
+    challenge: Challenge = None,
     effort: Annotated[float, EFFORT] = 1.0,
     forget: Forget = False,
     fresh: Fresh = False,
@@ -96,7 +96,8 @@ def check(
         "count": instances,
         "seed": seed,
         "seeds": seeds,
-        "challenge_rounds": challenge * effort,
+        "challenge_rounds": challenge,
+        "effort": effort,
         "stored": _stored(store, claims, forget),
         "alpha": alpha_of(len(claims)),
     }
@@ -138,7 +139,7 @@ def _inputs(claims: "Sequence[Claim]", options: dict, on: str) -> "CheckInputs |
         return None
     from attlas.experiments.unchanged import check_inputs
 
-    settings = (options[name] for name in ("count", "seed", "challenge_rounds", "stored"))
+    settings = (options[name] for name in ("count", "seed", "challenge_rounds", "effort", "stored"))
     return check_inputs(claims, *settings)
 
 

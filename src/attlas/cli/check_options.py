@@ -20,8 +20,14 @@ Instances = Annotated[
     typer.Option(min=1, metavar="N", help="Instances per claim; the claim's own by default."),
 ]
 Challenge = Annotated[
-    int,
-    typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search."),
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="ROUNDS",
+        show_default=False,
+        help="Searches for a counterexample, two processor seconds each; 0 for none. By default 1 "
+        "for your own claims, as in pytest, and 0 for those of installed papers.",
+    ),
 ]
 Forget = Annotated[
     bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")

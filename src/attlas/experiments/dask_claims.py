@@ -27,7 +27,8 @@ def check_on_dask(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int | float = 0,
+    challenge_rounds: int | float | None = None,
+    effort: int | float = 1.0,
     stored: Mapping[str, Witness] | None = None,
     alpha: float | None = None,
 ) -> Iterator[tuple[CheckReport, dict[str, Any]]]:
@@ -41,7 +42,9 @@ def check_on_dask(
         count: instances per claim; by default each claim's own number.
         seed: the first of them.
         seeds: how many seeds.
-        challenge_rounds: rounds of search on each inequality, or a part of one.
+        challenge_rounds: searches of each claim, or a part of one; None for the default of
+            `attlas.verify.check_many.search_effort`.
+        effort: factor of two processor seconds for each search.
         stored: instances from earlier searches, by claim; evaluated first.
         alpha: error probability granted to each claim; by default as if these were all.
 
@@ -57,6 +60,7 @@ def check_on_dask(
         seed=seed,
         seeds=seeds,
         challenge_rounds=challenge_rounds,
+        effort=effort,
         stored=stored,
         alpha=alpha,
     )

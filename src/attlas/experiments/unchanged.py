@@ -27,7 +27,7 @@ from attlas.experiments.environment import PACKAGE, SHOWING
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import stored_report
 from attlas.projects.loading import source_digest
-from attlas.verify.check_many import alpha_of
+from attlas.verify.check_many import alpha_of, search_effort
 
 _VARIABLES = ("XLA_", "JAX_", "OMP_", "OPENBLAS_", "MKL_", "NPROC")
 _OF_THE_CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")
@@ -41,7 +41,8 @@ class CheckInputs:
     Attributes:
         count: instances of each claim, or None for the number that each declares.
         alpha: error probability granted to each claim; statistical verdicts depend on it.
-        effort: of the search for a counterexample, 0 without one.
+        rounds: searches for a counterexample, None for the default of each claim.
+        effort: factor of two processor seconds for each search.
         witnesses: instances of earlier searches, by claim.
         machine: digest of processor, packages and variables, see `machine_digest`.
         package: digest of the sources of attlas, see `package_digest`.
@@ -50,10 +51,15 @@ class CheckInputs:
     count: int | None
     seed: int
     alpha: float
+    rounds: int | None
     effort: float
     witnesses: Mapping[str, Witness]
     machine: str
     package: str
+
+    def effort_of(self, claim: Claim) -> float:
+        """The effort of the claim's search for a counterexample, 0 without one."""
+        return search_effort(claim, self.rounds, self.effort)
 
     def digest(self, claim: Claim, source: str) -> str:
         """The sha256 of all that a verdict follows from, except the effort of its search.
@@ -81,25 +87,26 @@ class CheckInputs:
         source = source_digest(claim.place[0], claim.home)
         if not source or report.source != source or report.undeclared:
             return None
-        return {"sha256": self.digest(claim, source), "effort": self.effort}
+        return {"sha256": self.digest(claim, source), "effort": self.effort_of(claim)}
 
 
 def check_inputs(
     claims: Sequence[Claim],
     count: int | None,
     seed: int,
+    rounds: int | None,
     effort: float,
     witnesses: Mapping[str, Witness],
 ) -> CheckInputs:
     """The inputs of a run on this machine as it is now; see `CheckInputs`.
 
     Examples:
-        >>> check_inputs((), None, 0, 0.0, {}).alpha
+        >>> check_inputs((), None, 0, None, 1.0, {}).alpha
         0.005
     """
     alpha = alpha_of(len(claims))
     return CheckInputs(
-        count, seed, alpha, float(effort), witnesses, machine_digest(), package_digest()
+        count, seed, alpha, rounds, effort, witnesses, machine_digest(), package_digest()
     )
 
 
@@ -122,14 +129,15 @@ def unchanged_reports(
         report, metadata = stored
         written = metadata.get("inputs") or {}
         source = source_digest(claim.place[0], claim.home)
+        effort = inputs.effort_of(claim)
         if (
             report.defects
             or not source
             or written.get("sha256") != inputs.digest(claim, source)
-            or inputs.effort not in (0.0, written.get("effort"))
+            or effort not in (0.0, written.get("effort"))
         ):
             continue
-        challenge = report.challenge if inputs.effort else None
+        challenge = report.challenge if effort else None
         reports[claim.name] = (
             replace(
                 report,

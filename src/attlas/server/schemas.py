@@ -23,6 +23,13 @@ _WITNESS = {
     "description": "arrays of one instance by name, as nested lists; infinity and NaN as text",
 }
 
+_ROUNDS = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 1000,
+    "description": "searches for a counterexample of two processor seconds each; by default 1 "
+    "for the user's own claims and 0 for those of installed papers",
+}
 _COLUMNS = {
     **dict.fromkeys(("loss", "correct", "label", "prediction", "example", "group"), _TEXT),
     "score": {**_TEXT, "description": "probability of the label 1, for threshold"},
@@ -73,7 +80,6 @@ def input_schemas() -> dict[str, dict[str, Any]]:
         >>> sorted(input_schemas()["replay"]["properties"])
         ['claim', 'source', 'witness']
     """
-    rounds = {"type": "integer", "minimum": 0, "maximum": 1000, "default": 0}
     places = "names of claims or papers, or places: a file, a folder, FILE.py:NAME; with a source "
     claims = {"type": "array", "items": {"type": "string"}, "maxItems": 1000}
     factors = {"type": "array", "items": {"type": "number", "exclusiveMinimum": 1}, "minItems": 1}
@@ -82,7 +88,7 @@ def input_schemas() -> dict[str, dict[str, Any]]:
             "claims": {**claims, "description": f"{places}names of its claims, by default all"},
             "source": _SOURCE,
             "seed": _SEED,
-            "challenge_rounds": {**rounds, "description": "rounds of counterexample search"},
+            "challenge_rounds": _ROUNDS,
         }),
         "challenge": _object({
             **_ONE_CLAIM,

@@ -71,7 +71,7 @@ def challenge(
         options = {"effort": effort, "evaluations": evaluations, "seconds": seconds}
         return _at_worst_parameter(claim, program, seed, keep, options)
     search = Search(claim, program, batch, seed, keep, seconds)
-    methods = _methods(claim, method, batch)
+    methods = _methods(claim, method, batch, effort)
     if evaluations is None and seconds is None and is_searchable(claim):
         evaluations = granted(claim, program, batch, effort=effort, seed=seed)
     try:
@@ -100,7 +100,7 @@ def _at_worst_parameter(
     return report
 
 
-def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
+def _methods(claim: Claim, method: str, batch: Batch, effort: int | float) -> tuple[str, ...]:
     """The methods in turn."""
     if method == "ascent" and not slopes(claim, batch):
         raise UserError(
@@ -109,7 +109,7 @@ def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
         )
     if method == "sizes" and not claim.sizes:
         raise UserError(f"claim '{claim.name}' declares no sizes: give sizes={{'n': 4}}")
-    return methods_of(claim, batch) if method == "auto" else (method,)
+    return methods_of(claim, batch, effort=effort) if method == "auto" else (method,)
 
 
 @refuse_failing_claim

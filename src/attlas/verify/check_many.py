@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim
@@ -30,6 +31,35 @@ def alpha_of(claims: int) -> float:
     return RUN_ALPHA / (2 * max(1, claims))
 
 
+def search_effort(claim: Claim, rounds: int | float | None, effort: int | float = 1.0) -> float:
+    """The effort of the search that belongs to the check of a claim.
+
+    Args:
+        rounds: searches of two processor seconds each; None for one, but none for the hundreds of
+            claims of installed papers, unless the paper is the project of the working directory.
+        effort: factor of two processor seconds.
+
+    Examples:
+        >>> from attlas.verify.registry import one_claim
+        >>> claim = one_claim("julistiono2024optimizing/lemma-12")
+        >>> search_effort(claim, None), search_effort(claim, 2, 0.5)
+        (0.0, 1.0)
+    """
+    if rounds is None:
+        rounds = int(_is_own(claim))
+    return float(rounds * effort)
+
+
+def _is_own(claim: Claim) -> bool:
+    """Whether a claim is of the project here, or of no installed paper."""
+    from attlas.projects.installed import is_of_installed_paper
+    from attlas.projects.project import project_here
+
+    project, file = project_here(), claim.place[0]
+    is_here = project is not None and Path(file).is_relative_to(project.root)
+    return is_here or not is_of_installed_paper(file)
+
+
 def check_group(
     group: tuple[str, Sequence[str]],
     count: int | None,
@@ -41,7 +71,7 @@ def check_group(
     """Check claims one after the other; runs in a worker process.
 
     Args:
-        group: home of the claims of a user project, empty for installed papers; full claim names.
+        group: home of the claims, by which this process loads them; full claim names.
         count: instances, or None for the number that each claim declares.
         seeds: at each of which every claim is checked.
         alpha: error probability granted to each claim.
@@ -85,7 +115,8 @@ def planned_groups(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int | float = 0,
+    challenge_rounds: int | float | None = None,
+    effort: int | float = 1.0,
     stored: Mapping[str, Witness] | None = None,
     alpha: float | None = None,
 ) -> list[partial[list[CheckReport]]]:
@@ -98,30 +129,32 @@ def planned_groups(
         count: instances of each, or None for the number that each claim declares.
         seed: the first seed.
         seeds: how many seeds, one after the other; each check is granted what it has alone.
-        challenge_rounds: rounds of search on each inequality, or a part of one.
+        challenge_rounds: searches of each claim, or a part of one; None for `search_effort`'s
+            default.
+        effort: factor of two processor seconds for each search.
         stored: instances of earlier searches, by claim; evaluated first.
         alpha: error probability granted to each claim; by default as if these were all.
 
     Returns:
         Functions without parameters that other processes can receive.
     """
-    files: dict[tuple[str, str], list[str]] = {}
+    files: dict[tuple[str, str], list[Claim]] = {}
     for claim in claims:
-        files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
-    groups = [(home, names) for (home, _), names in files.items()]
+        files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim)
+    groups = [(home, members) for (home, _), members in files.items()]
     groups.sort(key=lambda group: len(group[1]), reverse=True)
     witnesses = stored or {}
     return [
         partial(
             check_group,
-            (home, names),
+            (home, [claim.name for claim in members]),
             count=count,
             seeds=range(seed, seed + seeds),
             alpha=alpha_of(len(claims)) if alpha is None else alpha,
-            challenge_rounds=challenge_rounds,
-            stored={name: witnesses[name] for name in names if name in witnesses},
+            challenge_rounds=search_effort(members[0], challenge_rounds, effort),
+            stored={c.name: witnesses[c.name] for c in members if c.name in witnesses},
         )
-        for home, names in groups
+        for home, members in groups
     ]
 
 
@@ -131,7 +164,8 @@ def check_all(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int | float = 0,
+    challenge_rounds: int | float | None = None,
+    effort: int | float = 1.0,
     processes: int = 2,
     stored: Mapping[str, Witness] | None = None,
     alpha: float | None = None,
@@ -153,6 +187,7 @@ def check_all(
         seed=seed,
         seeds=seeds,
         challenge_rounds=challenge_rounds,
+        effort=effort,
         stored=stored,
         alpha=alpha,
     )
