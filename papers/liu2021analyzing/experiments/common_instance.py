@@ -308,7 +308,7 @@ EXPERIMENT = Experiment(
             "The true gap of one head and its bounds",
             ranks("gaps", "bound", ylabel="gap, or bound on it",
                   xlabel="test minus training risk, or bound", xscale="log")
-            + Reference(x=1, label="largest possible: a bound to the right is vacuous",
+            + Reference(x=1, label="one: a bound to the right is vacuous",
                         style="--"),
             nearest, height=1.4,
         ),

@@ -288,8 +288,7 @@ LENGTHS = Lines(
 ) + replace(PAPER, x=None, y={WORDED["raw l2"]: PAPER_NORM})  # fmt: skip
 COLDER = Lines(
     variants_in_words, "variant", colour="layer", band=None,
-    style="o-", names="layer {layer}", spread="thin lines: one head of one run each",
-    panel="kind", title="{kind}",
+    style="o-", names="layer {layer}", panel="kind", title="{kind}",
     ylim=(0, 1.03), ylabel="sum of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights of a row of $p$",
     xlabel="state of the model",
 ) + Reference(y=of("mean", "uniform", measure="l1 share"), label="uniform")  # fmt: skip

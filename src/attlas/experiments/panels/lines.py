@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.experiments.panels.legend_keys import BAND, THIN, add_key, spread_label
-from attlas.experiments.panels.meanings import Meaning, summarised
+from attlas.experiments.panels.meanings import Meaning, one_each, summarised
 from attlas.experiments.panels.palette import DASHES, colours
 from attlas.experiments.panels.panel import View, named, places, series
 from attlas.experiments.panels.series_panel import SeriesPanel
@@ -111,4 +111,4 @@ class Lines(SeriesPanel):
                 **{**look, **label},
             )
         if len(all_y) > 1 and "-" in style:
-            add_key(axes, self.spread or "thin lines: one run each", THIN)
+            add_key(axes, self.spread or f"thin lines: {one_each(y, other_axes)}", THIN)

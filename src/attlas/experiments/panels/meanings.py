@@ -75,6 +75,20 @@ def repetitions(values: xr.DataArray, over: Sequence[str]) -> str:
     return " times ".join(f"{count:,} {_plural(noun, count)}" for count, noun in counted)
 
 
+@refuse_unreadable
+def one_each(values: xr.DataArray, over: Sequence[str]) -> str:
+    """What one of the lines or dots is of which there is one for each repetition.
+
+    Examples:
+        >>> values = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("member", "head"))
+        >>> one_each(values, ["member", "head"]), one_each(values[:1], ["member", "head"])
+        ('one run of one head each', 'one head each')
+    """
+    axes = [name for name in over if values.sizes.get(name) != 1] or [*over][:1]
+    nouns = [NOUNS.get(name, name).partition(" of ")[0] for name in axes]
+    return f"{' of '.join(f'one {noun}' for noun in nouns)} each"
+
+
 def summarised(
     things: str, values: xr.DataArray, over: Sequence[str], band: Spread | None, label: str = ""
 ) -> Meaning | None:

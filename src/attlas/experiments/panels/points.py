@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.experiments.panels.legend_keys import ARROW, BARS, DOTS, add_key, spread_label
-from attlas.experiments.panels.meanings import Meaning, summarised
+from attlas.experiments.panels.meanings import Meaning, one_each, summarised
 from attlas.experiments.panels.palette import MARKERS, colours
 from attlas.experiments.panels.panel import Quantity, View, named, places, series
 from attlas.experiments.panels.series_panel import SeriesPanel
@@ -106,7 +106,7 @@ class Points(SeriesPanel):
             for member in flat:
                 pair = (member, at) if self.across else (at, member)
                 axes.plot(*pair, "o", color=look["color"], alpha=0.4, ms=4, mew=0, zorder=1)
-            add_key(axes, "faint dots: one run each", DOTS)
+            add_key(axes, f"faint dots: {one_each(y, over)}", DOTS)
 
     def _arrows(
         self,

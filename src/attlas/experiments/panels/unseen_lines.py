@@ -116,7 +116,8 @@ def _unseen(curves: Mapping[str, Sequence[np.ndarray]]) -> Iterator[tuple[str, s
         same = (n for n in labels[:place] if _covered(curves[label], curves[n]))
         if not any(map(_inside, curves[label])):
             yield label, "off the scale"
-        elif (name := next(same, None)) is not None:
+        # Of a bundle of lines some may lie under others, and the reader still sees the bundle.
+        elif len(curves[label]) == 1 and (name := next(same, None)) is not None:
             head, colon, _ = name.partition(": ")
             short = head if colon else textwrap.shorten(name, SHORTENED, placeholder="…")
             yield label, f"same line as {short}"
