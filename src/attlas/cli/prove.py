@@ -29,12 +29,12 @@ def prove(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random points.")] = 0,
 ) -> None:
-    """Prove identities, inequalities on a box, worst cases of methods, stored witnesses.
+    """Prove identities, inequalities, worst cases of methods, stored witnesses.
 
-    Identities by exact algebra; inequalities of few numbers on a box by intervals; bounds on the
-    exact worst case of a first-order method (at.worst_case: performance estimation) by multipliers
-    that are added up in rationals; existences and errata by their stored witness. A line for each
-    other claim says why it is not proved.
+    Identities by exact algebra; inequalities by sums of squares for all numbers, or of few numbers
+    on a box by intervals; bounds on the exact worst case of a first-order method (at.worst_case:
+    performance estimation) by multipliers that are added up in rationals; existences and errata by
+    their stored witness. A line for each other claim says why it is not proved.
     """
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables

@@ -258,8 +258,8 @@ def test_a_rule_that_is_wrong_is_noticed_by_the_digits(monkeypatch):
 def test_inequalities_are_proved_on_a_box():
     @inequality(domains=[Real("x", shape="n")], sizes={"n": 2}, controls=[Control("n", s=-1.0)])
     def square(x, *, s=1.0):
-        r"""$$0 \\le x^2$$"""
-        return jnp.sum(0 * x), jnp.sum(s * x**2)
+        r"""$$0 \\le \\exp(x^2) - 1$$"""
+        return jnp.sum(0 * x), jnp.sum(s * jnp.expm1(x**2))
 
     proof = prove(square)
     assert isinstance(proof, Proof)

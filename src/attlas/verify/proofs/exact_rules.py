@@ -75,7 +75,12 @@ class Exact(Precision):
         if isinstance(value, int | np.integer | bool | np.bool_):
             return Node.constant(self.field, int(value))
         number = float(value)
-        return Node.constant(self.field, meant(number)) if math.isfinite(number) else number
+        if not math.isfinite(number):
+            return number
+        if (square := meant_square(number)) is not None:
+            root = self.functions.power(Node.constant(self.field, square), _HALF)
+            return root if number > 0 else -root
+        return Node.constant(self.field, meant(number))
 
     def exact(self, array: Any) -> np.ndarray:
         """Numbers as an array of nodes."""
@@ -102,6 +107,21 @@ def meant(number: float) -> Fraction:
     exact = Fraction(number)
     short = exact.limit_denominator(_DENOMINATOR)
     return short if float(short) == number else exact
+
+
+def meant_square(number: float) -> Fraction | None:
+    """The fraction of whose root a float is the nearest one, if it stands for no fraction itself.
+
+    Examples:
+        >>> meant_square(math.sqrt(6)), meant_square(-math.sqrt(0.75))
+        (Fraction(6, 1), Fraction(3, 4))
+        >>> meant_square(0.5) is meant_square(0.1234567) is None
+        True
+    """
+    if meant(number) != Fraction(number) or Fraction(number).denominator <= _DENOMINATOR:
+        return None
+    square = Fraction(number * number).limit_denominator(_DENOMINATOR)
+    return square if 0 < square <= _DENOMINATOR and math.sqrt(square) == abs(number) else None
 
 
 Rule = Callable[..., Any]

@@ -104,7 +104,7 @@ class Functions:
         for atom, exponent in common:
             result *= self._sign_of_atom(atom, exponent, strict)
         for factor, exponent in (*a.below, *(((number, 1),) if number is not None else ())):
-            result *= self._sign_of_factor(factor, strict) if exponent % 2 else 1
+            result *= self.sign_of_factor(factor, strict) if exponent % 2 else 1
         return result
 
     def _sign_of_atom(self, number: int, exponent: Number, strict: bool) -> int:
@@ -115,7 +115,8 @@ class Functions:
             return 1
         return 1 if exponent % 2 == 0 else self._decided(atom.name, {((number, 1),): 1})
 
-    def _sign_of_factor(self, number: int, strict: bool) -> int:
+    def sign_of_factor(self, number: int, strict: bool) -> int:
+        """The sign of a factor, or a case."""
         factor = self.field.factors[number]
         if all(c > 0 and all(self._is_square(*part) for part in t) for t, c in factor.items()):
             if strict and not self._never_vanishes(factor):
@@ -225,7 +226,7 @@ class Functions:
         factors = [(n, -e) for n, e in a.below] + ([(number, 1)] if number is not None else [])
         for n, exponent in factors:
             factor = self.field.factors[n]
-            sign = self._sign_of_factor(n, strict=False)
+            sign = self.sign_of_factor(n, strict=False)
             parts.append((factor if sign > 0 else {t: -c for t, c in factor.items()}, exponent))
         return parts
 
@@ -361,13 +362,11 @@ class Functions:
             if self.field.exact:
                 raise
             return [f"<{node.value:x}>"]
-        if not a.below and len(a.top) == 1:
-            ((term, coefficient),) = a.top.items()
-            number = _single_atom({term: coefficient})
-            if number is not None:
-                atom = self.field.atoms[number]
-                if atom.kind == "extreme" and atom.name.startswith(f"{kind}("):
-                    return atom.meaning
+        number = None if a.below else _single_atom(a.top)
+        if number is not None:
+            atom = self.field.atoms[number]
+            if atom.kind == "extreme" and atom.name.startswith(f"{kind}("):
+                return atom.meaning
         return [a.name]
 
 

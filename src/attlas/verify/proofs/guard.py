@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attlas.claims.claim import Claim
 from attlas.verify.proofs.elements import Element, Field, NotProvedError
 from attlas.verify.proofs.identities import Case
 from attlas.verify.proofs.polynomials import Polynomial
@@ -40,6 +41,47 @@ def covers(domain: Domain, cases: tuple[Case, ...], instance: Mapping[str, Any])
         if numbers[label] != sign * numbers[entry_name(name, place)]:
             return False
     return any(_inside(domain, case, instance, numbers) for case in cases)
+
+
+def refuse_uncovered(
+    claim: Claim,
+    domain: Domain,
+    cases: tuple[Case, ...],
+    batch: Mapping[str, Any],
+    seed: int,
+    *,
+    assumed: bool = False,
+) -> None:
+    """Refuse a proof that leaves out an instance, or contradicts a control.
+
+    Args:
+        batch: the draws of `seed`.
+        assumed: whether only instances that meet the assumptions count.
+
+    Raises:
+        NotProvedError: says how many instances it leaves out, or which control it contradicts.
+    """
+    rows = _rows(claim, batch, assumed)
+    outside = sum(not covers(domain, cases, row) for row in rows)
+    if outside:
+        raise NotProvedError(f"it leaves out {outside} of {len(rows)} drawn instances")
+    for control in claim.controls:
+        if control.sample is not None and not control.changes:
+            others = _rows(claim, claim.draw(seed, claim.count, control), assumed)
+            if any(covers(domain, cases, row) for row in others):
+                text = f"the control '{control.description}' has instances in its domain"
+                raise NotProvedError(text)
+
+
+def _rows(claim: Claim, batch: Mapping[str, Any], assumed: bool) -> list[dict[str, Any]]:
+    arrays = {name: np.asarray(v) for name, v in batch.items() if v.dtype.kind in "biuf"}
+    count = len(next(iter(arrays.values())))
+    held = range(count)
+    if assumed:
+        instances = ({name: value[k] for name, value in batch.items()} for k in range(count))
+        held = [k for k, instance in enumerate(instances)
+                if all(bool(a.holds(instance)) for a in claim.assumptions)]  # fmt: skip
+    return [{name: array[k] for name, array in arrays.items()} for k in held]
 
 
 def _inside(

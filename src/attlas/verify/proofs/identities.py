@@ -81,7 +81,7 @@ def program_of(claim: Claim, instance: Instance, changes: Mapping[str, Any]) -> 
 
 
 @dataclass
-class _Expansion:
+class Expansion:
     """The program of a claim or of one of its controls on the symbols of a domain."""
 
     claim: Claim
@@ -98,7 +98,7 @@ class _Expansion:
         self.until = 0.0
 
     def cases(self) -> tuple[Case, ...]:
-        """All cases; raises NotProvedError if left - right does not vanish in one of them."""
+        """All cases; raises NotProvedError if one of them does not have what is to be proved."""
         self.until = time.process_time() + SECONDS
         cases: list[Case] = []
         for k in range(len(self.domain.values)):
@@ -110,7 +110,7 @@ class _Expansion:
                 if time.process_time() > self.until:
                     raise NotProvedError(f"it takes more than {SECONDS:g} seconds")
                 try:
-                    cases.append(self._case(k, signs))
+                    cases.append(self.case(k, signs))
                 except CaseError as undecided:
                     name = str(undecided)
                     open_cases += [{**signs, name: -1}, {**signs, name: 1}]
@@ -120,13 +120,18 @@ class _Expansion:
             raise NotProvedError("it is defined in no case")
         return tuple(cases)
 
-    def _case(self, k: int, signs: Mapping[str, int]) -> Case:
+    def case(self, k: int, signs: Mapping[str, int]) -> Case:
+        """One case of signs, in which left - right vanishes.
+
+        Args:
+            k: which values of the arrays that stay numbers.
+        """
         for attempt in range(_MOST_POINTS):
             point = Point(self.salt, attempt)
             field = Field(point, until=self.until, exact=self.exact)
             functions = Functions(field, signs, self.split_extremes)
             try:
-                gap = self._gap(k, functions)
+                gap = self.gap(k, functions)
             except PointError:
                 continue
             if any(not isinstance(v, Node) or not v.is_zero() for v in gap):
@@ -139,7 +144,8 @@ class _Expansion:
             return Case(signs, functions.excluded, k, BITS - 1 - bits)
         raise NotProvedError(f"none of {_MOST_POINTS} points has its roots")
 
-    def _gap(self, k: int, functions: Functions) -> list[Any]:
+    def gap(self, k: int, functions: Functions) -> list[Any]:
+        """The entries of left - right on symbols."""
         exact = Exact(functions)
         symbols = {**self.instance, **self.domain.symbols(exact, self.domain.values[k])}
         try:
@@ -168,7 +174,7 @@ def vanishes(
     Raises:
         NotProvedError: if it does not vanish in one case, or something has no exact rule.
     """
-    expansion = _Expansion(claim, domain, instance, changes, salt, exact)
+    expansion = Expansion(claim, domain, instance, changes, salt, exact)
     try:
         return expansion.cases()
     except OpaqueError:

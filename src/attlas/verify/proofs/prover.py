@@ -12,11 +12,12 @@ from attlas.claims.verdict import Outcome
 from attlas.projects.loading import source_digest
 from attlas.verify.proofs.boxes import proved_on_box
 from attlas.verify.proofs.elements import NotProvedError
-from attlas.verify.proofs.guard import covers
-from attlas.verify.proofs.identities import Case, read_by, vanishes
+from attlas.verify.proofs.guard import refuse_uncovered
+from attlas.verify.proofs.identities import read_by, vanishes
 from attlas.verify.proofs.paths import digest_of, proved_paths
 from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
+from attlas.verify.proofs.squares import proved_by_squares
 from attlas.verify.proofs.symbols import Domain, domain_of
 from attlas.verify.proofs.witnesses import proved_at_witness
 from attlas.verify.proofs.worst_cases import proved_worst_case
@@ -42,8 +43,8 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
     """Prove a claim on the domain that its sampler's draws declare, or at a stored witness.
 
     A claim with a witness is proved to fail there, or to hold if it is an existence. A bound on a
-    worst case is proved by exact multipliers of its semidefinite program. An inequality
-    of few numbers is proved on a box that contains them, by branch and bound. Of an identity
+    worst case is proved by exact multipliers of its semidefinite program. An inequality is proved
+    by sums of squares for all numbers, or on a box of few by branch and bound. Of an identity
     neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
     drawn instance lies in a case that is proved, no control is proved, and evaluations in digits
     at other points agree.
@@ -76,10 +77,7 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
     if claim.count < 1:
         return "it draws no instance"
     if not claim.kind.rule.equality:
-        try:
-            return proved_on_box(claim, seed=seed)
-        except NotProvedError as reason:
-            return str(reason)
+        return _proved_inequality(claim, seed)
     if claim.expect.outcome is not Outcome.SUPPORTED:
         return "it is expected to be violated"
     if claim.backend == "numpy":
@@ -92,6 +90,17 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
             return _proved(claim, batch, seed)
         except NotProvedError as reason:
             return str(reason)
+
+
+def _proved_inequality(claim: Claim, seed: int) -> Proof | str:
+    try:
+        return proved_by_squares(claim, seed=seed)
+    except NotProvedError as reason:
+        algebra = str(reason)
+    try:
+        return proved_on_box(claim, seed=seed)
+    except NotProvedError as reason:
+        return str(reason) if str(reason) == algebra else f"{reason}; by squares: {algebra}"
 
 
 def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:
@@ -167,13 +176,13 @@ def _on(
 ) -> Proof:
     salt = f"{claim.name} {seed}"
     cases = vanishes(claim, domain, instance, {}, salt)
-    _guard(claim, domain, cases, batch, seed)
+    refuse_uncovered(claim, domain, cases, batch, seed)
     for control in claim.controls:
         if control.changes and _is_proved(claim, domain, instance, control.changes, salt):
             raise NotProvedError(f"the control '{control.description}' would be proved too")
     try:
         expanded = vanishes(claim, domain, instance, {}, salt, exact=True)
-        _guard(claim, domain, expanded, batch, seed)
+        refuse_uncovered(claim, domain, expanded, batch, seed)
         method, cases = EXPANSION, expanded
     except NotProvedError:
         method = EVALUATION
@@ -213,30 +222,6 @@ def _is_proved(
     return True
 
 
-def _guard(
-    claim: Claim, domain: Domain, cases: tuple[Case, ...], batch: Mapping[str, Any], seed: int
-) -> None:
-    """Refuse a proof that leaves out an instance, or contradicts a control."""
-    rows = _rows(batch)
-    outside = sum(not covers(domain, cases, row) for row in rows)
-    if outside:
-        raise NotProvedError(f"it leaves out {outside} of {len(rows)} drawn instances")
-    for control in claim.controls:
-        if control.sample is not None and not control.changes:
-            others = _rows(claim.draw(seed, claim.count, control))
-            if any(covers(domain, cases, row) for row in others):
-                text = f"the control '{control.description}' has instances in its domain"
-                raise NotProvedError(text)
-
-
 def _instances(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
     count = len(next(iter(batch.values())))
     return [{name: value[k] for name, value in batch.items()} for k in range(count)]
-
-
-def _rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    arrays = {name: np.asarray(v) for name, v in batch.items() if v.dtype.kind in "biuf"}
-    return [
-        {name: array[k] for name, array in arrays.items()}
-        for k in range(len(next(iter(arrays.values()))))
-    ]

@@ -14,12 +14,13 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import BOX, INTERVALS, PATHS, PERFORMANCE, Proof
+from attlas.claims.proof import BOX, INTERVALS, PATHS, PERFORMANCE, SQUARES, Proof
 from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.boxes import recheck_on_box
-from attlas.verify.proofs.exact_rules import meant
+from attlas.verify.proofs.exact_rules import meant, meant_square
+from attlas.verify.proofs.squares import recheck_squares
 from attlas.verify.proofs.witnesses import recheck_at_witness
 from attlas.verify.proofs.worst_cases import recheck_worst_case
 from attlas.verify.registry import refuse_failing_claim
@@ -37,6 +38,10 @@ class _Meant(Precision):
     def real(self, value: Any) -> Any:
         """A number of Python or NumPy as the number of mpmath that is meant."""
         if isinstance(value, float | np.floating) and np.isfinite(value):
+            square = meant_square(float(value))
+            if square is not None:
+                root = self.ctx.sqrt(self.ctx.mpf(square.numerator) / square.denominator)
+                return root if value > 0 else -root
             fraction = meant(float(value))
             return self.ctx.mpf(fraction.numerator) / fraction.denominator
         return super().real(value)
@@ -46,8 +51,8 @@ class _Meant(Precision):
 def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """Evaluate the sides of a proved claim in digits at random points of its domain.
 
-    A search on a box is run again besides; multipliers and runs of a worst case are checked in
-    fractions.
+    A search on a box is run again besides; sums of squares, and multipliers and runs of a worst
+    case, are checked in fractions.
 
     Args:
         seed: it gives the points.
@@ -59,6 +64,8 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         return recheck_at_witness(claim, proof)
     if proof.method == PERFORMANCE:
         return recheck_worst_case(claim, proof)
+    if proof.method == SQUARES:
+        return recheck_squares(claim, proof, seed=seed)
     if proof.method == BOX:
         return recheck_on_box(claim, proof, seed=seed)
     rng = np.random.default_rng(seed)

@@ -1,0 +1,192 @@
+r"""Proofs of inequalities by sums of squares, for all real or positive numbers.
+
+In each case of its signs (`attlas.verify.proofs.signed_polynomials`) right - left is brought to
+polynomials that must not be negative; square roots are taken out one by one, by squaring. Each
+polynomial, times 1 or a sum of squares of variables, is written as weighted squares times
+constraints (`attlas.verify.proofs.gram`). These squares are the certificate: they are expanded and
+compared in fractions, without the solver that they came from.
+"""
+
+import itertools
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from attlas.claims.claim import Claim, Control
+from attlas.claims.kinds.inequality import Inequality
+from attlas.claims.proof import SQUARES, Proof
+from attlas.claims.verdict import Outcome
+from attlas.projects.loading import source_digest
+from attlas.verify.digits.confirm import confirmed
+from attlas.verify.proofs.elements import NotProvedError
+from attlas.verify.proofs.guard import refuse_uncovered
+from attlas.verify.proofs.identities import read_by
+from attlas.verify.proofs.signed_polynomials import SignedCase, SignedExpansion
+from attlas.verify.proofs.square_trees import Trees, disagreement
+from attlas.verify.proofs.symbols import Domain, domain_of
+
+_SECONDS = 15.0
+"""Seconds of a processor for the semidefinite programs of one claim."""
+_CHECKED = 3
+_TRUSTED = (
+    "the tracing of JAX, the exact arithmetic and the rules of attlas.verify.proofs, and the "
+    "expansion of squares in fractions; no solver; a constant of the program that is the float "
+    "nearest to a fraction with a denominator of at most 1000, or to the root of one, stands for it"
+)
+_JUMPS = frozenset(
+    {"lt", "le", "gt", "ge", "eq", "ne", "sign", "floor", "ceil", "round", "select_n", "cond"}
+)
+"""Operations by which a side may be discontinuous."""
+
+
+def proved_by_squares(claim: Claim, *, seed: int = 0) -> Proof:
+    r"""Prove an inequality for all numbers of the signs that its sampler draws.
+
+    Raises:
+        NotProvedError: says why not.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from attlas.claims.claim import Control
+        >>> from attlas.claims.statement import inequality
+        >>> draw = lambda rng, count: {"x": rng.normal(size=(count, 3))}
+        >>> @inequality(sample=draw, controls=[Control("half", factor=0.5)])
+        ... def norms(x, *, factor=1.0):
+        ...     r"$$\lVert x \rVert_1 \le \sqrt 3 \lVert x \rVert$$"
+        ...     return jnp.abs(x).sum(), factor * jnp.sqrt(3) * jnp.linalg.norm(x)
+        >>> proved_by_squares(norms).sentence()
+        'proved by sums of squares for all real x of shape (3,), where both sides are defined'
+    """
+    if type(claim.kind.rule) is not Inequality or claim.backend == "numpy":
+        raise NotProvedError("sums of squares are for inequalities in JAX")
+    if claim.expect.outcome is not Outcome.SUPPORTED:
+        raise NotProvedError("it is expected to be violated")
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        batch = dict(claim.draw(seed, claim.count))
+        if {"left", "right"} <= batch.keys():
+            raise NotProvedError("its sides are computed outside of its program")
+        reasons = []
+        read = read_by(claim, {name: value[0] for name, value in batch.items()})
+        for discrete in (False, True):
+            try:
+                domain = domain_of(batch, read, discrete)
+                if discrete and domain.values == ({},):
+                    break
+                return _proved(claim, domain, batch, seed, discrete)
+            except NotProvedError as reason:
+                reasons.append(str(reason))
+    raise NotProvedError(reasons[0])
+
+
+def _proved(
+    claim: Claim, domain: Domain, batch: Mapping[str, Any], seed: int, discrete: bool
+) -> Proof:
+    cases = _cases(claim, domain, batch, {})
+    refuse_uncovered(claim, domain, cases, batch, seed, assumed=True)
+    trees, until = Trees(), time.process_time() + _SECONDS
+    certificates = [[trees.tree(case, goal, until) for goal in case.goals] for case in cases]
+    for control in claim.controls:
+        if control.changes and control.expect is Outcome.VIOLATED:
+            _refuse_control(claim, domain, batch, control)
+    certificate = {
+        "discrete": discrete,
+        "cases": [
+            {"signs": dict(case.signs), "entries": entries}
+            for case, entries in zip(cases, certificates, strict=True)
+        ],
+        "squares": trees.documents,
+    }
+    proof = Proof(
+        SQUARES,
+        domain.sentence(not any(case.excluded for case in cases))
+        + (" and its assumptions hold" if claim.assumptions else ""),
+        domain.document(),
+        _TRUSTED,
+        certificate,
+        source_digest(claim.place[0], claim.home),
+    )
+    if why := recheck_squares(claim, proof, seed=seed + 1):
+        raise NotProvedError(f"its certificate does not confirm it: {why}")
+    return proof
+
+
+def _cases(
+    claim: Claim, domain: Domain, batch: Mapping[str, Any], changes: Mapping[str, Any]
+) -> tuple[SignedCase, ...]:
+    """The cases of signs with their polynomials; what continuity covers is not excluded."""
+    instance = {name: value[0] for name, value in batch.items()}
+    expansion = SignedExpansion(claim, domain, instance, changes, claim.name)
+    cases = expansion.signed_cases()
+    if claim.assumptions or _operations(expansion.program) & _JUMPS:
+        return cases
+    return tuple(replace(case, excluded={}) for case in cases)
+
+
+def _refuse_control(
+    claim: Claim, domain: Domain, batch: Mapping[str, Any], control: Control
+) -> None:
+    """Refuse a proof if that of a false statement would be found too."""
+    try:
+        cases, trees = _cases(claim, domain, batch, control.changes), Trees()
+        until = time.process_time() + _SECONDS
+        for case in cases:
+            for goal in case.goals:
+                trees.tree(case, goal, until)
+    except NotProvedError:
+        return
+    raise NotProvedError(f"the control '{control.description}' would be proved too")
+
+
+def recheck_squares(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
+    """Expand the stored squares in fractions, and evaluate a few draws in digits.
+
+    Returns:
+        Why the proof is not confirmed; empty where it is.
+    """
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        batch = dict(claim.draw(0, claim.count))
+        read = read_by(claim, {name: value[0] for name, value in batch.items()})
+        try:
+            domain = domain_of(batch, read, proof.certificate["discrete"])
+            if domain.document() != proof.where:
+                return "its sampler declares another domain now"
+            cases = _cases(claim, domain, batch, {})
+        except NotProvedError as reason:
+            return str(reason)
+        stored = proof.certificate["cases"]
+        if [dict(case.signs) for case in cases] != [document["signs"] for document in stored]:
+            return "it has other cases now"
+        for case, document in zip(cases, stored, strict=True):
+            if len(document["entries"]) != len(case.goals):
+                return "its sides have other shapes now"
+            for goal, tree in zip(case.goals, document["entries"], strict=True):
+                if why := disagreement(case, goal, tree, proof.certificate["squares"]):
+                    return why
+        return _in_digits(claim, claim.draw(seed, claim.count))
+
+
+def _in_digits(claim: Claim, batch: Mapping[str, Any]) -> str:
+    """Why a few instances in digits do not confirm a proof; empty where they do."""
+    instances = ({name: value[k] for name, value in batch.items()} for k in range(claim.count))
+    held = (i for i in instances if all(bool(a.holds(i)) for a in claim.assumptions))
+    for instance in itertools.islice(held, _CHECKED):
+        confirmation = confirmed(claim, instance)
+        if confirmation.violates:
+            return confirmation.reason
+    return ""
+
+
+def _operations(program: Any) -> set[str]:
+    """Names of the operations of a program and of those in it."""
+    names = set()
+    for equation in getattr(program, "jaxpr", program).eqns:
+        names.add(equation.primitive.name)
+        for value in equation.params.values():
+            for part in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(part, "eqns") or hasattr(part, "jaxpr"):
+                    names |= _operations(part)
+    return names
