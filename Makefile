@@ -2,6 +2,9 @@
 
 VENV ?= .venv
 export UV_COMPILE_BYTECODE = 1
+# Without compiled sources each process compiles all of them for itself, in 8 processor seconds, and
+# `make atlas` starts some ten. Containers often set the variable.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)

@@ -102,3 +102,16 @@ def test_data_that_is_too_large_to_be_hashed_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("attlas.projects.source.MOST_BYTES", 4)
     with pytest.raises(UserError, match=r"x\.csv has 5 bytes: data of a project has at most 4"):
         with_data({"m": file})
+
+
+def test_imports_inside_every_kind_of_statement_are_found(tmp_path):
+    file = tmp_path / "own_statements.py"
+    file.write_text(
+        "if 1:\n    import a\nelif 2:\n    import b\nelse:\n    import c\n"
+        "try:\n    import d\nexcept E:\n    import e\nelse:\n    import f\nfinally:\n    import g\n"
+        "for x in y:\n    import h\nelse:\n    import i\n"
+        "with x:\n    def one():\n        class Two:\n            from j import k\n"
+        "match x:\n    case 1:\n        import l\n"
+        "async def three():\n    async with x:\n        while 1:\n            import m\n"
+    )
+    assert set(imported(file, "")) == {*"abcdefghijlm", "j.k"}

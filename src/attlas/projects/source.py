@@ -5,6 +5,7 @@ import hashlib
 import sys
 import sysconfig
 import threading
+from collections import deque
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,6 +21,8 @@ MOST_BYTES = 256_000_000
 _DATA = "data:"
 _PARSING = threading.Lock()
 """Held while a source is parsed: Python 3.11 counts the depth of a tree once for all threads."""
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The attributes of a statement that hold statements, or what holds them."""
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -120,7 +123,7 @@ def imported(path: Path, package: str) -> tuple[str, ...]:
 def _imported(path: Path, package: str, digest: bytes) -> tuple[str, ...]:
     del digest  # of the content that is read again
     modules: dict[str, None] = {}
-    for node in (node for _, tree in syntax_trees(path) for node in ast.walk(tree)):
+    for node in (node for _, tree in syntax_trees(path) for node in _statements(tree)):
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -132,6 +135,19 @@ def _imported(path: Path, package: str, digest: bytes) -> tuple[str, ...]:
             names = name.split(".")
             modules |= {".".join(names[: k + 1]): None for k in range(len(names))}
     return tuple(modules)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements of a module, also those inside others, without their expressions.
+
+    An import is a statement, and `ast.walk` spends nine tenths of its time on expressions.
+    """
+    todo: deque[ast.AST] = deque([tree])
+    while todo:
+        node = todo.popleft()
+        for name in _BLOCKS:
+            todo.extend(getattr(node, name, ()))
+        yield node
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
