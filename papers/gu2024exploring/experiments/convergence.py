@@ -118,15 +118,13 @@ def rates(data: xr.Dataset) -> dict[str, object]:
         )
         near.append(f"{since(data, within(part).all('member'))} ({name})")
         promised.append(f"{name} {float((part.rate.isel(m=-1) / part.promised).mean()):.1f}")
-    wide = [
-        bool(within(part).all("member").values[-1])
-        for _, part in networks(data.sel(prefactor=[PAPER]))
-    ]
+    parts = [*networks(data.sel(prefactor=[PAPER]))]
+    wide = [name for name, part in parts if bool(within(part).all("member").values[-1])]
     return {
-        "everywhere": all(wide),
-        "nowhere": not any(wide),
-        "wide": sum(wide),
-        "networks": len(wide),
+        "everywhere": len(wide) == len(parts),
+        "nowhere": not wide,
+        "wide": " and ".join(wide),
+        "networks": len(parts),
         "widest": int(m[-1]),
         "shares": "; ".join(shares),
         "near": ", ".join(near),
@@ -212,7 +210,7 @@ EXPERIMENT = Experiment(
     ),
     figures=[
         panels.Plot(
-            "Loss and the spectrum's prediction",
+            "Loss and the kernel's prediction",
             Lines(
                 "loss", "step", at={"prefactor": PAPER}, colour="m", band=geometric_mean_only,
                 names="network of width {m}",

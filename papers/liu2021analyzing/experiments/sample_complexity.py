@@ -281,15 +281,15 @@ EXPERIMENT = Experiment(
             Points(
                 factors_in_figure, "factor", colour="compared",
                 band=panels.stated, dodge=0.12, width=1.8,
-                names=SPELLED, xscale="log2", spread="95 % interval over paired members",
+                names=SPELLED, xscale="log2", spread="95 % interval over pairs of runs",
                 lower_limit=lambda data: pairs(data).isel(end=3, drop=True), yscale="log2",
                 xlabel="inputs $p$ / attended inputs $s_0$",
                 ylabel="samples without / samples with attention",
             )
             + Lines(lambda data: ends(data) ** 2, ends,
                     label="factor that the paper states, $(p/s_0)^2$ (Theorem 1)")
-            + Lines(ends, ends, style="--", ink=PALETTE[0], label="corrected, fixed: $p/s_0$")
-            + Reference(y=1.0, style="--", ink=PALETTE[2], label="corrected, moving: 1"),
+            + Lines(ends, ends, style="--", ink=PALETTE[0], label="our factor, fixed: $p/s_0$")
+            + Reference(y=1.0, style="--", ink=PALETTE[2], label="our factor, moving: 1"),
             factors, height=1.2,
         ),
     ],

@@ -17,7 +17,7 @@ NO_ENTRY = "_end of a line"
 SHORT, LEVEL = "cross: the line has no value beyond", "tick: constant from here on"
 CROSS: dict[str, Any] = {"ls": "", "marker": "x", "ms": 5, "mew": 1.2}
 TICK: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.6}
-GAP, PIECE = 0.03, 0.08
+GAP, PIECE = 0.03, 0.05
 """Shares of the frame: of a gap behind a line that is seen, and of a level piece that is."""
 _SHARE_ENDS = (0.0, 1.0)
 """Ends of a share, which a line reaches without an explanation."""
