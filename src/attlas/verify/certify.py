@@ -3,9 +3,9 @@ r"""A proof that a witness violates a claim: the sides in interval arithmetic.
 The program of the sides is evaluated once more, operation by operation, with outward rounding
 (`attlas.verify.intervals`). Where the lower end of left - right - error is positive and every
 assumption certainly holds, the statement is false on the stored numbers, whatever was rounded. Only
-ordinary operations have a rule; a decomposition, a loop or a special function is "not certified".
-The arrays of the witness count as exact: the output of a solver is a number like any other, with
-the certificate that the claim itself adds as `error`.
+ordinary operations have a rule; a decomposition, a loop or an incomplete gamma function is "not
+certified". The arrays of the witness count as exact: the output of a solver is a number like any
+other, with the certificate that the claim itself adds as `error`.
 """
 
 from dataclasses import replace

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.verify import intervals as iv
-from attlas.verify import spectra
+from attlas.verify import special_intervals, spectra
 from attlas.verify.intervals import Interval, Truth, Undecided
 
 LARGEST = 2**20
@@ -357,6 +357,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "log1p": unary(iv.logarithm_1p),
     "tanh": unary(iv.hyperbolic_tangent),
     "logistic": unary(_logistic),
+    **{name: unary(function) for name, function in special_intervals.FUNCTIONS.items()},
+    "polygamma": binary(special_intervals.polygamma),
     "integer_pow": lambda details, a: iv.whole_power(as_interval(a), details["y"]),
     "reduce_sum": lambda details, a: iv.total(as_interval(a), tuple(map(int, details["axes"]))),
     "reduce_prod": lambda details, a: iv.total(

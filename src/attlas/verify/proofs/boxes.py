@@ -44,7 +44,8 @@ _SPREAD = 8.0
 _POINTS, _CHECKED = 2048, 4
 _TRUSTED = (
     "the tracing and the derivatives of JAX, outward rounding of +, -, *, / and roots of IEEE 754, "
-    "and the branch and bound of attlas.verify.proofs"
+    "for gamma, error and wave functions series in decimals, and the branch and bound of "
+    "attlas.verify.proofs"
 )
 Batch = Mapping[str, np.ndarray]
 
