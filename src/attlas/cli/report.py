@@ -1,7 +1,8 @@
 """`attlas report`: the HTML atlas from the records."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -68,17 +69,22 @@ def report(
     elif title or references is not None:
         raise UserError("--title and --references are for the page of one paper: add --paper")
     else:
-        from attlas.display.terminal import progress_bar
-        from attlas.site.atlas import write_atlas
-
-        with progress_bar("experiments") as step:
-            written = write_atlas(
-                store, out, names or (), single=single, published=more, step=step, first=first
-            )
+        written = _atlas(store, out, names or (), single=single, published=more, first=first)
     # After the page, whose refusal would be the only line.
     if records is None or str(records) == NONE:
         _say_if_empty(store.root, more is not None)
     typer.echo(f"{written}")
+
+
+def _atlas(store: "Store", out: Path, names: Sequence[str], **options: Any) -> Path:
+    """The atlas; what earlier reports have drawn is used again where nothing has changed."""
+    from attlas.display.terminal import progress_bar
+    from attlas.site.atlas import write_atlas
+    from attlas.site.stored_entries import StoredEntries, entry_folder
+
+    stored = StoredEntries(entry_folder())
+    with progress_bar("experiments") as step:
+        return write_atlas(store, out, names, step=step, stored=stored, **options)
 
 
 def _published(records: Path | None) -> "Path | Store | None":

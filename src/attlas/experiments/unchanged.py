@@ -164,8 +164,11 @@ def age_text(age: datetime.timedelta) -> str:
     return f"{seconds} s"
 
 
-def package_digest(package: Path = PACKAGE) -> str:
+def package_digest(package: Path = PACKAGE, without: tuple[str, ...] = SHOWING) -> str:
     """The sha256 of all files of attlas that can change a verdict, by path and content, as of now.
+
+    Args:
+        without: beginnings of the paths of files that are left out.
 
     Examples:
         >>> len(package_digest())
@@ -176,7 +179,7 @@ def package_digest(package: Path = PACKAGE) -> str:
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
             inside = Path(folder, name).relative_to(package).as_posix()
-            if not inside.startswith(SHOWING):
+            if not inside.startswith(without):
                 content = Path(folder, name).read_bytes()
                 digest.update(f"{inside}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return digest.hexdigest()

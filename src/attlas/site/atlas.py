@@ -39,6 +39,7 @@ from attlas.site.links import Links
 from attlas.site.monitors import monitor_drawings
 from attlas.site.pages import render_pages, render_single
 from attlas.site.selection import select
+from attlas.site.stored_entries import StoredEntries
 from attlas.verify.registry import find_claims, find_errata
 
 _PACKAGE = Path(attlas.__path__[0])
@@ -59,6 +60,7 @@ def write_atlas(
     published: Store | Path | str | None = None,
     step: Callable[[int], None] = lambda total: None,
     first: bool = False,
+    stored: StoredEntries | None = None,
 ) -> Path:
     """Write the atlas of a results folder: pages, or one file, that need no network.
 
@@ -74,6 +76,7 @@ def write_atlas(
             listed with their estimated cost.
         step: called with the number of experiments whenever one more is drawn.
         first: whether to write at once, without figures and tables, marked as such.
+        stored: figures and tables of earlier reports, used again where nothing has changed.
 
     Returns:
         The path of the front page.
@@ -91,7 +94,8 @@ def write_atlas(
         )
     selection = select(names)
     objects = (selection.claims, selection.errata, selection.experiments)
-    atlas = gather(store, *objects, excerpt=bool(names), published=more, step=step, first=first)
+    asked = {"published": more, "step": step, "first": first, "stored": stored}
+    atlas = gather(store, *objects, excerpt=bool(names), **asked)
     atlas = replace(atlas, sources=sources_beside(front))
     if single:
         return write_text_file(front, render_single(atlas), "--out")
@@ -126,13 +130,14 @@ def gather(
     published: Store | None = None,
     step: Callable[[int], None] = lambda total: None,
     first: bool = False,
+    stored: StoredEntries | None = None,
 ) -> Atlas:
     """Collect claims, errata and experiments with their results; papers as in the bibliography.
 
     Args:
         claims: all claims when None; likewise errata and experiments.
         excerpt: whether verdicts of other claims may exist in the store.
-        published, step, first: see `write_atlas`.
+        published, step, first, stored: see `write_atlas`.
     """
     claims = find_claims() if claims is None else claims
     errata = find_errata() if errata is None else errata
@@ -145,7 +150,9 @@ def gather(
         ExperimentRecords(e, _records(stores, e), source_of(e.source)) for e in experiments
     ]
     metadata_list += [record.metadata for each in experiment_records for record in each.records]
-    drawn_entries = experiment_entries(experiment_records, code, step, pictures=not first)
+    drawn_entries = experiment_entries(
+        experiment_records, code, step, pictures=not first, stored=stored
+    )
     drawn_entries = _with_missing(drawn_entries, published)
     monitors = monitor_drawings(store)
     warnings = [FIRST] if first else []

@@ -7,7 +7,7 @@ process is free is drawn here.
 import importlib
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, NamedTuple
+from typing import Any
 
 from attlas._jax.processes import available_cores, started_under, worker_pool, worker_variables
 from attlas.core.errors import UserError
@@ -16,7 +16,8 @@ from attlas.experiments.record import Record
 from attlas.projects.project import is_announced
 from attlas.site.claim_entry import Source
 from attlas.site.content import ExperimentEntry
-from attlas.site.experiment_pages import experiment_entry
+from attlas.site.experiment_pages import ExperimentRecords, experiment_entry
+from attlas.site.stored_entries import StoredEntries
 
 FEWEST = 8
 """Number of experiments with records from which a second process is worth its start."""
@@ -24,25 +25,53 @@ PROCESSES = 2
 """Processes that draw, this one included."""
 
 
-class ExperimentRecords(NamedTuple):
-    """The arguments of `attlas.site.experiment_pages.experiment_entry`."""
-
-    experiment: Experiment
-    records: Sequence[Record]
-    source: Source
-
-
 def experiment_entries(
     inputs: Sequence[ExperimentRecords],
     code: str,
     step: Callable[[int], None] = lambda total: None,
     pictures: bool = True,
+    stored: StoredEntries | None = None,
 ) -> list[ExperimentEntry]:
     """The contents of the pages of some experiments, in their order.
 
     Args:
         step: called with the number of pages whenever one more is drawn.
         pictures: whether to draw figures and fill tables.
+        stored: entries of earlier reports, which are used again where nothing has changed; new
+            ones of installed papers are added. Figures of others may read any file.
+
+    Raises:
+        UserError: if the second process dies.
+    """
+    if stored is None or not pictures:
+        return _entries(inputs, code, step, pictures)
+    digests = [
+        stored.digest(each, code) if each.records and is_announced(each.experiment.module) else ""
+        for each in inputs
+    ]
+    entries = {}
+    for k, (each, digest) in enumerate(zip(inputs, digests, strict=True)):
+        fields = stored.read(digest) if digest else None
+        if fields is not None:
+            entries[k] = ExperimentEntry(each.experiment, each.source, **fields)
+            step(len(inputs))
+    left = [k for k in range(len(inputs)) if k not in entries]
+    new = _entries([inputs[k] for k in left], code, lambda total: step(len(inputs)), pictures)
+    for k, entry in zip(left, new, strict=True):
+        entries[k] = entry
+        if digests[k]:
+            stored.write(digests[k], entry)
+    stored.tidy()
+    return [entries[k] for k in range(len(inputs))]
+
+
+def _entries(
+    inputs: Sequence[ExperimentRecords],
+    code: str,
+    step: Callable[[int], None],
+    pictures: bool,
+) -> list[ExperimentEntry]:
+    """The contents of some pages, in their order; drawn by two processes where there are many.
 
     The second process finds experiments of installed papers by module and name; others are drawn
     here.

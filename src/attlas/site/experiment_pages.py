@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from textwrap import shorten
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import matplotlib.pyplot as plt
 from markupsafe import Markup
@@ -35,6 +35,14 @@ MOST_VALUES = 12
 """Most values of a setting that are listed; of more only the number is given."""
 
 Result = TypeVar("Result")
+
+
+class ExperimentRecords(NamedTuple):
+    """The arguments of `experiment_entry`."""
+
+    experiment: Experiment
+    records: Sequence[Record]
+    source: Source
 
 
 def experiment_entry(
