@@ -159,17 +159,17 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 DECODERS = (
     on_scale("decoder", "margin per norm of the decoder $u$", "least margin / norm of the decoder")
-    + level("gamma_attn", "-", "largest with all attention on relevant tokens")
-    + level("linear", "--", "largest without learnt attention")
+    + level("gamma_attn", "-", "attention margin: largest with all attention on relevant tokens")
+    + level("linear", "--", "linear margin: largest without learnt attention")
 )
 SPHERE = on_scale(
     "sphere", "margin at weights of norm $\\sqrt{{2}}$", "least margin at this norm"
-) + level("global_lower", "-", "largest of all weights, by a search")
+) + level("global_lower", "-", "global margin: largest of all weights, by a search")
 TANGENT = (
     on_scale("per distance", "margin per distance from the start",
         "least margin / distance from start")
     + Lines("ntk", "zeta", colour="start", band=mean_only, style="--",
-            names="largest of the linearised model, start: {start}")
+            names="tangent-kernel margin: largest of the linearised model, start: {start}")
 )  # fmt: skip
 PROGRESS = (
     Lines(
@@ -178,8 +178,9 @@ PROGRESS = (
         ylabel="least margin / norm of the decoder",
     )
     + Reference(y=taken("gamma_attn"), style="-",
-                label="largest with all attention on relevant tokens")
-    + Reference(y=taken("linear"), style="--", label="largest without learnt attention")
+                label="attention margin: largest with all attention on relevant tokens")
+    + Reference(y=taken("linear"), style="--",
+                label="linear margin: largest without learnt attention")
 )  # fmt: skip
 SOLVED = {
     "linear: SVM": "linear", "formula": "gamma_lin", "gamma_attn": "gamma_attn",
@@ -207,7 +208,9 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        panels.Plot("Margins against the sparsity", [DECODERS, SPHERE, TANGENT], reaching),
+        panels.Plot(
+            "Margins by the share of relevant tokens", [DECODERS, SPHERE, TANGENT], reaching
+        ),
         panels.Plot("The way to the margin of attention", PROGRESS, converging),
     ],
 )  # fmt: skip

@@ -130,12 +130,14 @@ def sentences(meanings: Iterable[Meaning | None]) -> str:
 
 def _sentence(things: str, by_text: dict[str, list[str]]) -> str:
     usual = max(by_text, key=lambda text: ("" in by_text[text], len(by_text[text])))
+    named = {text: [*filter(None, labels)] for text, labels in by_text.items() if text != usual}
+    unnamed = [text for text, labels in named.items() if not labels]
     further = [
-        f"{', '.join(f'“{label}”' for label in labels if label) or 'others'}: {text}"
-        for text, labels in by_text.items()
-        if text != usual
+        f"{', '.join(f'“{label}”' for label in labels)}: {text}"
+        for text, labels in named.items()
+        if labels
     ]
-    return "; ".join([f"{things} are {usual}", *further]) + "."
+    return "; ".join([f"{things} are {' or '.join([usual, *unnamed])}", *further]) + "."
 
 
 def _plural(noun: str, count: int) -> str:
