@@ -3,6 +3,8 @@
 A name stands for a configuration; the weights are drawn so that no map is close to uniform.
 """
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -198,8 +200,10 @@ def random_model(name, seed=0):
     task, changes = MODELS[name]
     changes = dict(changes)
     kind = changes.pop("model_type", name)
-    sizes = changes if kind == "clip" else TEXT | changes
-    config = transformers.AutoConfig.for_model(kind, **sizes)
+    known = transformers.CONFIG_MAPPING[kind]
+    names = {*inspect.signature(known.__init__).parameters, *known.attribute_map}
+    sizes = {name: size for name, size in TEXT.items() if name in names and kind != "clip"}
+    config = transformers.AutoConfig.for_model(kind, **(sizes | changes))
     settings = {"attn_implementation": "eager"}
     if "num_experts" in changes:
         settings["experts_implementation"] = "eager"

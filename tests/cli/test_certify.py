@@ -150,7 +150,7 @@ def test_a_classifier_answers_a_text(tmp_path, monkeypatch):
         "prediction": ["a", "b"] * 149 + ["a", "a"],
         "confidence": [0.9, 0.95] * 150,
     }
-    monkeypatch.setattr(model_answers, "class_table", lambda *arguments: table)
+    monkeypatch.setattr(model_answers, "class_table", lambda *arguments, **options: table)
     for name in ("text", "labels"):
         (tmp_path / name).write_text("a\n" * 300)
     (tmp_path / "bert-v1.5").mkdir()

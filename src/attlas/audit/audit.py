@@ -60,6 +60,8 @@ class AuditOptions(NamedTuple):
         optimizer: optimiser of the training, "sgd".
         source: name of the sequences on the page, such as that of a file.
         budget: share of the loss that removing heads may cost, at level deep.
+        ignore_settings: whether PyTorch runs a folder whose config.json has keys that transformers
+            does not know, as if they were not there.
     """
 
     mask: int | None = None
@@ -76,6 +78,7 @@ class AuditOptions(NamedTuple):
     momentum: float = 0.0
     source: str = ""
     budget: float = BUDGET
+    ignore_settings: bool = False
 
 
 # The factors are small: threads of BLAS wait for each other longer than they compute.
@@ -158,7 +161,12 @@ def _opened(
     """The model, by PyTorch where right answers judge it."""
     if is_answered and capture is False:
         raise UserError(f"{RUN_BY_TORCH}: leave capture=False out")
-    loaded = opened(model, is_answered or capture, mask=options.mask)
+    loaded = opened(
+        model,
+        is_answered or capture,
+        mask=options.mask,
+        ignore_settings=options.ignore_settings,
+    )
     if is_answered and isinstance(loaded, TrainedTransformer):
         raise UserError(f"{RUN_BY_TORCH}: give its folder, or a torch.nn.Module")
     return loaded

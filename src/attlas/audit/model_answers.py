@@ -50,7 +50,11 @@ class TokenProbabilities(NamedTuple):
 
 
 def token_probabilities(
-    source: Path, lines: Sequence[str], capture: bool | None = None
+    source: Path,
+    lines: Sequence[str],
+    capture: bool | None = None,
+    *,
+    ignore_settings: bool = False,
 ) -> TokenProbabilities:
     """The probabilities that a causal model gives to the tokens of a text.
 
@@ -61,12 +65,13 @@ def token_probabilities(
         source: folder of the model with its tokenizer.
         lines: documents, one after the other.
         capture: whether PyTorch runs the model, see `opened`.
+        ignore_settings: see `opened`.
 
     Raises:
         UserError: if the model has no tokenizer or does not predict the next token, or the text is
             empty.
     """
-    model, tokenizer, _ = _opened(source, capture)
+    model, tokenizer, _ = _opened(source, capture, ignore_settings)
     _require_causal(model)
     length = min(LENGTH, model.context or LENGTH)
     sequences, counted = _stream(tokenizer, lines, length)
@@ -84,7 +89,9 @@ def token_probabilities(
     return TokenProbabilities(np.concatenate(parts), model.vocabulary, size)
 
 
-def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+def class_table(
+    source: Path, lines: Sequence[str], labels: Sequence[str], *, ignore_settings: bool = False
+) -> dict[str, Any]:
     """The answers of a classifier on a text, as a table of predictions.
 
     PyTorch runs the model, since attlas by itself reads no heads of classes. Of a line that is
@@ -94,6 +101,7 @@ def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> di
         source: folder of the model with its tokenizer.
         lines: documents, one example each.
         labels: right answers, by name or number of the class as config.json has them.
+        ignore_settings: see `opened`.
 
     Returns:
         Columns label, prediction, confidence (probability of the prediction) and id (the line).
@@ -101,7 +109,7 @@ def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> di
     Raises:
         UserError: if the model has no classes, or labels are not theirs or not as many as lines.
     """
-    model, tokenizer, config = _opened(source, True)
+    model, tokenizer, config = _opened(source, True, ignore_settings)
     if len(lines) != len(labels):
         raise UserError(f"{len(labels)} labels for {len(lines)} lines of text: give one for each")
     sequences = line_sequences(tokenizer, lines, length=model.context or LENGTH).sequences
@@ -126,13 +134,14 @@ def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> di
 
 
 def _opened(
-    source: Path, capture: bool | None
+    source: Path, capture: bool | None, ignore_settings: bool
 ) -> "tuple[TrainedTransformer | CapturedModel, Tokenizer, Mapping[str, Any]]":
     config = open_checkpoint(source).config
     tokenizer = read_tokenizer(source, config)
     if tokenizer.encode is None:
         raise UserError(f"{source} has no tokenizer that is read: give predictions as a file")
-    return opened(source, capture, mask=tokenizer.mask), tokenizer, config
+    model = opened(source, capture, mask=tokenizer.mask, ignore_settings=ignore_settings)
+    return model, tokenizer, config
 
 
 def _require_causal(model: "TrainedTransformer | CapturedModel") -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from attlas.core.errors import UserError
 from attlas.transformers.load_model import load_model
-from attlas.transformers.settings import UnknownSetting
 from attlas.transformers.state_dict import is_module
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -18,7 +17,12 @@ INSTALL = "pip install 'attlas[torch]' transformers"
 
 
 def opened(
-    source: Any, capture: bool | None = None, *, name: str | None = None, mask: int | None = None
+    source: Any,
+    capture: bool | None = None,
+    *,
+    name: str | None = None,
+    mask: int | None = None,
+    ignore_settings: bool = False,
 ) -> "TrainedTransformer | CapturedModel":
     """A model, read or ready to run.
 
@@ -28,6 +32,8 @@ def opened(
             what `load_model` refuses, if it is installed.
         name: name of the model in tables.
         mask: token that hides another.
+        ignore_settings: whether PyTorch may run a folder whose config.json has keys that
+            transformers does not know, as if they were not there.
 
     Raises:
         UserError: if neither way reads it, with both reasons.
@@ -40,7 +46,7 @@ def opened(
     if capture and not runs:
         raise UserError("capture runs a Hugging Face folder or a torch.nn.Module: give one")
     if capture:
-        return _captured(source, name, mask)
+        return _captured(source, name, mask, ignore_settings)
     try:
         return load_model(source, name=name)
     except UserError as error:
@@ -49,17 +55,15 @@ def opened(
         if find_spec("torch") is None:
             raise UserError(f"{error}; or run it in PyTorch: {INSTALL}") from error
         refusal = error
-    if isinstance(refusal, UnknownSetting) and not is_module(source):
-        from attlas.capture.model_folder import require_known_setting
-
-        require_known_setting(Path(source), refusal)
     try:
-        return _captured(source, name, mask)
+        return _captured(source, name, mask, ignore_settings)
     except UserError as error:
         raise UserError(f"{refusal}; and capture by PyTorch: {error}") from error
 
 
-def _captured(source: Any, name: str | None, mask: int | None) -> "CapturedModel":
+def _captured(
+    source: Any, name: str | None, mask: int | None, ignore_settings: bool
+) -> "CapturedModel":
     if find_spec("torch") is None:
         raise UserError(f"capture runs models in PyTorch, which is not installed: {INSTALL}")
     from attlas.capture.captured_model import captured_module
@@ -67,4 +71,4 @@ def _captured(source: Any, name: str | None, mask: int | None) -> "CapturedModel
 
     if is_module(source):
         return captured_module(source, name, mask)
-    return open_folder(Path(source), name, mask)
+    return open_folder(Path(source), name, mask, ignore_settings=ignore_settings)

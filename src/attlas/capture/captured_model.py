@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -50,6 +51,11 @@ class CapturedModel:
         return getattr(self.module, "main_input_name", "input_ids") == "pixel_values"
 
     @property
+    def reads_tokens(self) -> bool:
+        """Whether its input is token numbers."""
+        return _reads_tokens(self.module)
+
+    @property
     def dtype(self) -> torch.dtype:
         """Type of the weights."""
         return next(p.dtype for p in self.module.parameters() if p.is_floating_point())
@@ -83,7 +89,11 @@ class CapturedModel:
         Args:
             tokens: token numbers of sequences of one length, (B, T), or images (B, C, H, W).
             hidden: booleans (B, T), True where the mask token stands in place of a token, or None.
+
+        Raises:
+            UserError: if the model reads neither tokens nor images, or these are the other kind.
         """
+        self.require_readable(images=np.ndim(tokens) == 4)
         device = next(self.module.parameters()).device
         if self.reads_images:
             return {"pixel_values": torch.as_tensor(tokens, dtype=self.dtype, device=device)}
@@ -93,7 +103,24 @@ class CapturedModel:
             read = torch.where(torch.as_tensor(hidden, device=device), self.mask, ids)
         if self.kind == "sequence to sequence":
             return {"input_ids": ids, "decoder_input_ids": ids[:, :-1]}
+        if self.kind == "hidden states" and _takes(self.module, "decoder_input_ids"):
+            return {"input_ids": ids, "decoder_input_ids": ids}
         return {"input_ids": read}
+
+    def require_readable(self, *, images: bool) -> None:
+        """Check that the model reads images, or token numbers.
+
+        Raises:
+            UserError: if it does not.
+        """
+        if self.reads_images if images else self.reads_tokens:
+            return
+        kind = "images" if images else "sequences of tokens"
+        reads = getattr(self.module, "main_input_name", "other inputs")
+        raise UserError(
+            f"{self.name} reads {reads}, not {kind}: choose level weights, or give the part of the "
+            f"model that reads {kind}, as a torch.nn.Module"
+        )
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
         """Logits of sequences of one length, (B, T) tokens, in float64."""
@@ -136,9 +163,22 @@ class CapturedModel:
             return self
         return captured_module(tower, self.name)
 
+    def text_tower(self) -> "CapturedModel":
+        """The part of a model of images and texts that reads texts; itself where it reads them."""
+        tower = getattr(self.module, "text_model", None)
+        both = isinstance(getattr(self.module, "vision_model", None), nn.Module)
+        if not both or not isinstance(tower, nn.Module):
+            return self
+        return captured_module(tower, self.name)
+
     def without_head(self) -> "CapturedModel":
-        """The same model up to its last hidden states, for embeddings of sequences."""
+        """The same model up to its last hidden states, for embeddings of sequences.
+
+        Of a model with an encoder and a decoder it is the encoder.
+        """
         base: Any = getattr(self.module, "base_model", self.module)
+        if getattr(getattr(base, "config", None), "is_encoder_decoder", False):
+            base = base.get_encoder()
         return replace(self, module=base, kind="hidden states", mask=None)
 
     def probes(self, draw: np.random.Generator, count: int, length: int) -> dict[str, Tensor]:
@@ -277,6 +317,10 @@ def captured_module(
 
 def _reads_tokens(module: nn.Module) -> bool:
     return getattr(module, "main_input_name", "input_ids") == "input_ids"
+
+
+def _takes(module: nn.Module, argument: str) -> bool:
+    return argument in signature(module.forward).parameters
 
 
 def _kind(module: nn.Module, config: Any, mask: int | None) -> Kind:

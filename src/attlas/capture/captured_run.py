@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from attlas._files.plain_file import printable
+from attlas.core.errors import UserError, in_short
 from attlas.torch.attention_trace import Attended, AttentionTrace, shaped
 
 
@@ -63,9 +65,14 @@ def run_captured(
         reader: called after the linear map that reads the context was called, or where another
             attention begins.
         wide: whether float32 that the code names is read as float64.
+
+    Raises:
+        UserError: if the model's own code fails on the inputs.
     """
-    run = _Run(model, reader, len(next(iter(inputs.values()))))
-    with run.hooked(), AttentionTrace(run.attended, wide=wide), _precision(wide):
+    callbacks = _Callbacks()
+    run = _Run(model, callbacks.of(reader), len(next(iter(inputs.values()))))
+    trace = AttentionTrace(callbacks.of(run.attended), wide=wide)
+    with callbacks.refusal(model, inputs), run.hooked(), trace, _precision(wide):
         result = model(**inputs)
     run.hand_over()
     return result
@@ -79,6 +86,9 @@ def run_changed(
     Args:
         inputs: keyword arguments of the model, the first of them with a batch axis.
         change: called with each attention; attentions without plain maps are passed over.
+
+    Raises:
+        UserError: if the model's own code fails on the inputs.
     """
     sequences = len(next(iter(inputs.values())))
     numbers = itertools.count()
@@ -88,8 +98,47 @@ def run_changed(
         changed = None if whole is None else change(number, whole)
         return None if changed is None else changed.reshape(seen.context.shape)
 
-    with AttentionTrace(attended, wide=wide), _precision(wide):
+    callbacks = _Callbacks()
+    trace = AttentionTrace(callbacks.of(attended), wide=wide)
+    with callbacks.refusal(model, inputs), trace, _precision(wide):
         return model(**inputs)
+
+
+class _Callbacks:
+    """What attlas does in the midst of a run, kept apart from what the model's code does."""
+
+    def __init__(self) -> None:
+        self._error: Exception | None = None
+
+    def of(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        """The same callback; its exception is remembered as one that is not the model's."""
+
+        def calling(*args: Any) -> Any:
+            try:
+                return callback(*args)
+            except Exception as error:
+                self._error = error
+                raise
+
+        return calling
+
+    @contextmanager
+    def refusal(self, model: nn.Module, inputs: Mapping[str, Any]) -> Iterator[None]:
+        """One line where the model's own code fails; an exception of a callback as it is."""
+        try:
+            yield
+        except Exception as error:
+            if error is self._error or isinstance(error, UserError):
+                raise
+            shapes = ", ".join(
+                f"{name} of shape {tuple(getattr(value, 'shape', ()))}"
+                for name, value in inputs.items()
+            )
+            raise UserError(
+                f"{type(model).__name__} fails on {shapes} ({printable(in_short(error))[:200]}): "
+                "give sequences that it can read, or a part of the model that reads them alone, as "
+                "a torch.nn.Module"
+            ) from error
 
 
 @contextmanager

@@ -94,9 +94,12 @@ def read_norm(call: Call, tolerance: float) -> Norm | None:
     """The norm that a module computes: LayerNorm or RMSNorm, as its own numbers say.
 
     Returns:
-        None where it is neither, with the gain that it stores or with that plus 1.
+        None where it is neither, with the gain that it stores or with that plus 1, or was called
+        with no row, as an expert that no token chooses is.
     """
     x, y = array_of(call.input), array_of(call.output)
+    if x.size == 0:
+        return None
     size = x.shape[-1]
     names = ("weight", "bias")
     weight, bias = (getattr(call.module, name, None) for name in names)

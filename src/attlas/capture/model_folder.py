@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from attlas._files.budget import MOST_LAYERS
 from attlas._files.plain_file import printable
 from attlas.capture.captured_model import CapturedModel, captured_module
+from attlas.capture.known_settings import require_known_settings
 from attlas.core.errors import UserError
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.pooling import folder_pooling
-from attlas.transformers.settings import UnknownSetting
 
 _WIDE = 2**31
 """Bytes of a folder's weights up to which a model runs in float64."""
@@ -31,15 +32,28 @@ def _require_layers_in_budget(config: Mapping[str, Any]) -> None:
             _require_layers_in_budget(value)
 
 
-def open_folder(folder: Path, name: str | None = None, mask: int | None = None) -> CapturedModel:
+def open_folder(
+    folder: Path,
+    name: str | None = None,
+    mask: int | None = None,
+    *,
+    ignore_settings: bool = False,
+) -> CapturedModel:
     """A Hugging Face folder, opened by the installed transformers.
 
     No code of the folder runs, and nothing is unpickled: the architecture has to be one of the
     library's own, and the weights .safetensors.
 
+    Args:
+        folder: of the model.
+        name: of the model in tables.
+        mask: token that hides another.
+        ignore_settings: whether keys of config.json that the library does not know are ignored.
+
     Raises:
-        UserError: if a library is missing, the architecture is none of the library's, the library
-            cannot read the folder, or the folder lacks tensors of the model.
+        UserError: if a library is missing, the architecture is none of the library's, its
+            configuration has unknown keys, the library cannot read the folder, or the folder lacks
+            tensors of the model.
     """
     library = _transformers()
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -57,21 +71,42 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
             "save_pretrained(folder), which writes one"
         )
     _require_layers_in_budget(config)
-    dtype = torch.float64 if size <= _WIDE else torch.float32
-    names = [each for each in config.get("architectures") or [] if hasattr(library, str(each))]
-    loader = getattr(library, names[0]) if names else library.AutoModel
+    with _refusal(folder.name), _quiet(library):
+        if not ignore_settings:
+            settings = library.CONFIG_MAPPING[kind]
+            read = settings.from_pretrained(str(folder), local_files_only=True)
+            require_known_settings(library, config, read)
+        module, loading = _loaded(library, folder, config, wide=size <= _WIDE)
+    _require_all_tensors(folder.name, loading)
+    model = captured_module(module, name or folder.name, mask)
+    return replace(model, pooling=folder_pooling(folder))
+
+
+def _loaded(
+    library: Any, folder: Path, config: Mapping[str, Any], *, wide: bool
+) -> tuple[nn.Module, Mapping[str, Any]]:
+    """The model of a folder, by the class that its configuration names, and what was lacking."""
+    named = [getattr(library, str(each), None) for each in config.get("architectures") or []]
+    classes = [each for each in named if isinstance(each, type) and issubclass(each, nn.Module)]
+    loader: Any = classes[0] if classes else library.AutoModel
+    dtype = torch.float64 if wide else torch.float32
     settings = {"local_files_only": True, "use_safetensors": True, "dtype": dtype}
     settings |= {"attn_implementation": "eager"}
-    if not names:
+    if not classes:
         settings["trust_remote_code"] = False
     if any("experts" in key for key in config):
         settings["experts_implementation"] = "eager"
+    return loader.from_pretrained(str(folder), output_loading_info=True, **settings)
+
+
+@contextmanager
+def _refusal(name: str) -> Iterator[None]:
+    """One line where the library cannot read a folder."""
     try:
-        with _quiet(library):
-            module, loading = loader.from_pretrained(
-                str(folder), output_loading_info=True, **settings
-            )
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # of any class: it is the library's own code that fails
         line = printable(str(error).strip().splitlines()[0]) if str(error).strip() else ""
         if "ignore_mismatched_sizes" in line:
             line = (
@@ -79,10 +114,7 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
                 "roberta, electra, distilbert, gpt2) or the vocabulary is padded, attlas reads it "
                 "without --capture"
             )
-        raise UserError(f"{folder.name} is not read by transformers ({line[:300]})") from error
-    _require_all_tensors(folder.name, loading)
-    model = captured_module(module, name or folder.name, mask)
-    return replace(model, pooling=folder_pooling(folder))
+        raise UserError(f"{name} is not read by transformers ({line[:300]})") from error
 
 
 def _require_all_tensors(name: str, loading: Mapping[str, Any]) -> None:
@@ -117,29 +149,6 @@ def _quiet(library: Any) -> Iterator[None]:
         log.set_verbosity(level)
         if bars:
             log.enable_progress_bar()
-
-
-def require_known_setting(folder: Path, refusal: UnknownSetting) -> None:
-    """Check that transformers knows a setting that attlas does not: else both would ignore it.
-
-    Raises:
-        UserError: if it does not.
-    """
-    library = _transformers()
-    kind = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
-    if kind not in library.CONFIG_MAPPING:
-        return  # transformers does not open the folder
-    if not _has_key(library.CONFIG_MAPPING[kind]().to_dict(), refusal.key):
-        raise UserError(
-            f"{refusal}; transformers {library.__version__} does not know it either: --capture "
-            "runs the model as if the key were not there"
-        ) from refusal
-
-
-def _has_key(config: Any, key: str) -> bool:
-    if not isinstance(config, Mapping):
-        return False
-    return key in config or any(_has_key(value, key) for value in config.values())
 
 
 def _transformers() -> Any:

@@ -15,6 +15,7 @@ from attlas.cli.audit_options import (
     CurvatureSequences,
     DeepSequences,
     Export,
+    IgnoreSettings,
     Images,
     Insecure,
     Json,
@@ -67,6 +68,7 @@ def audit(
     pairs: Pairs = None,
     against: Against = None,
     capture: Capture = None,
+    ignore_settings: IgnoreSettings = False,
     out: Out = Path("audit.html"),
     json_: Json = None,
     sequences: Sequences = 64,
@@ -88,7 +90,6 @@ def audit(
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
-    from attlas.audit.opened_model import opened
     from attlas.experiments.audits import audited_model
     from attlas.experiments.trained_models import model_title
     from attlas.transformers.load_model import open_checkpoint
@@ -101,14 +102,12 @@ def audit(
     config = open_checkpoint(source).config
     tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
     name = None if len(steps) > 1 else model_title(source.resolve())
-    judged = any((labels, images, pairs))
-    read_model = opened(source, judged or capture, name=name, mask=tokenizer.mask)
-    read_model = read_model if images is None else image_model(read_model)
+    read_model = _opened(source, files, capture, ignore_settings, name, tokenizer.mask)
     batch = read_files(files, read_model, source, tokenizer, config, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
     settings = {name: context.params[name] for name in _SETTINGS} | {"source": batch.source}
-    settings |= {"deep_sequences": deep_sequences or _DEEP[judged]}
+    settings |= {"deep_sequences": deep_sequences or _DEEP[files.judged]}
     spread = (on, workers, insecure)
     document = _audited(
         read_model, steps, batch, level, against, tokenizer, settings, session.results, spread
@@ -116,6 +115,27 @@ def audit(
     _write(document, out, json_, session.results)
     if export is not None:
         _export(document, read_model, source, export)
+
+
+def _opened(
+    source: Path,
+    files: Files,
+    capture: bool | None,
+    ignore_settings: bool,
+    name: str | None,
+    mask: int | None,
+) -> "TrainedTransformer | CapturedModel":
+    """The model, or the part of it that reads the files."""
+    from attlas.audit.opened_model import opened
+
+    model = opened(
+        source,
+        files.judged or capture,
+        name=name,
+        mask=mask,
+        ignore_settings=ignore_settings,
+    )
+    return model if files.images is None else image_model(model)
 
 
 def _probe_places(out: Path, json_: Path | None, export: Path | None, source: Path) -> None:

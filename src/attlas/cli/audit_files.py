@@ -25,6 +25,11 @@ class Files(NamedTuple):
     images: Path | None
     pairs: Path | None
 
+    @property
+    def judged(self) -> bool:
+        """Whether right answers judge the model, or it reads no text, so that PyTorch runs it."""
+        return any((self.labels, self.images, self.pairs))
+
 
 def require_files(files: Files, level: str | None, capture: bool | None) -> None:
     """Check that the files belong together, before a model is read.

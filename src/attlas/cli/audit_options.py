@@ -72,6 +72,14 @@ Capture = Annotated[
         show_default=False,
     ),
 ]
+IgnoreSettings = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-settings",
+        help="Run a folder in PyTorch though config.json has keys that transformers does not "
+        "know, as if they were not there.",
+    ),
+]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All numbers, as JSON.")]
 Sequences = Annotated[int, typer.Option(min=2, help="Number of sequences to read.")]

@@ -18,6 +18,7 @@ from attlas.cli.certify_options import (
     Files,
     FScores,
     Group,
+    IgnoreSettings,
     InOrder,
     Json,
     Label,
@@ -49,6 +50,7 @@ def certify(
     text: Text = None,
     labels: Labels = None,
     capture: Capture = None,
+    ignore_settings: IgnoreSettings = False,
     delta: Delta = 0.05,
     at_most: AtMost = None,
     at_least: AtLeast = None,
@@ -75,34 +77,43 @@ def certify(
     """Certify how often models are wrong on new examples, from their predictions."""
     from dataclasses import replace
 
-    from attlas.certificates.certify import certify as certified
-    from attlas.certificates.predictions import baseline_name
     from attlas.cli.certify_model import certify_streams, require_text
 
-    require_text(files, text, labels, capture)
+    require_text(files, text, labels, capture, ignore_settings)
     if text is not None and labels is None:
         _end(certify_streams(context, files, text))
         return
     columns = _columns(context)
-    tables = _tables(files, text, labels)
+    tables = _tables(files, text, labels, ignore_settings)
     several = _read(files, tables, columns, threshold or [])
     checks = (*_unseen(several, train, example), *_shifted(files, tables, shift, columns))
     plain = group is None and shift is None and not sequential
     share = 1.0 if ledger is None else _share(ledger, delta, several, plain)
-    result = certified(
-        several,
-        delta=delta,
-        share=share,
-        at_most=at_most,
-        at_least=at_least,
-        baseline=baseline_name(baseline, files, several, "--baseline"),
-        sequential=sequential,
-        in_order=in_order,
-    )
+    result = _certified(context, files, several, share)
     result = replace(result, checks=(*result.checks, *checks))
     _show(result)
     _write(result, context.params)
     _end(result.passes)
+
+
+def _certified(
+    context: typer.Context,
+    files: "Sequence[Path]",
+    several: "Sequence[Predictions]",
+    share: float,
+) -> "Certification":
+    """The guarantees that the options ask for."""
+    from attlas.certificates.certify import certify as certified
+    from attlas.certificates.predictions import baseline_name
+
+    options = context.params
+    names = ("delta", "at_most", "at_least", "sequential", "in_order")
+    return certified(
+        several,
+        share=share,
+        baseline=baseline_name(options["baseline"], files, several, "--baseline"),
+        **{name: options[name] for name in names},
+    )
 
 
 def _columns(context: typer.Context) -> "Columns":
@@ -123,14 +134,16 @@ def _end(passes: bool | None) -> None:
         raise typer.Exit(1)
 
 
-def _tables(files: "Sequence[Path]", text: Path | None, labels: Path | None) -> "list[Table]":
+def _tables(
+    files: "Sequence[Path]", text: Path | None, labels: Path | None, ignore_settings: bool
+) -> "list[Table]":
     """The columns of every file, or of every model's answers on the text."""
     from attlas.certificates.prediction_file import read_table
     from attlas.cli.certify_model import model_table
 
     if text is None or labels is None:
         return [read_table(path) for path in files]
-    return [model_table(path, text, labels) for path in files]
+    return [model_table(path, text, labels, ignore_settings) for path in files]
 
 
 def _share(ledger: Path, delta: float, several: "Sequence[Predictions]", plain: bool) -> float:

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 def require_text(
-    files: "Sequence[Path]", text: Path | None, labels: Path | None, capture: bool | None
+    files: "Sequence[Path]",
+    text: Path | None,
+    labels: Path | None,
+    capture: bool | None,
+    ignore_settings: bool,
 ) -> None:
     """Check that a text stands beside folders of models, and labels beside a text.
 
@@ -26,6 +30,8 @@ def require_text(
     if not folders:
         if text is not None or labels is not None:
             raise UserError("--text and --labels are for the folder of a model: name one")
+        if ignore_settings:
+            raise UserError("--ignore-settings is for the folder of a model: name one")
         return
     name = printable(str(folders[0]))
     if len(folders) < len(files):
@@ -38,12 +44,17 @@ def require_text(
         raise UserError("classifiers are run in PyTorch: leave --no-capture out")
 
 
-def model_table(folder: Path, text: Path, labels: Path) -> "Table":
+def model_table(folder: Path, text: Path, labels: Path, ignore_settings: bool) -> "Table":
     """The answers of a classifier, as a file of predictions would have them."""
     from attlas.audit.model_answers import class_table
     from attlas.audit.read_batch import lines_of_text
 
-    return class_table(folder, list(lines_of_text(text)), list(lines_of_text(labels)))
+    return class_table(
+        folder,
+        list(lines_of_text(text)),
+        list(lines_of_text(labels)),
+        ignore_settings=ignore_settings,
+    )
 
 
 def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path) -> bool | None:
@@ -72,7 +83,9 @@ def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path)
     lines = list(lines_of_text(text))
     several = []
     for path in files:
-        tokens = token_probabilities(path, lines, options["capture"])
+        tokens = token_probabilities(
+            path, lines, options["capture"], ignore_settings=options["ignore_settings"]
+        )
         name = printable(path.resolve().name)
         several.append(
             stream_guarantee(
@@ -122,7 +135,8 @@ def write_certificate(
         write_text_file(options["badge"], badge(), "--badge")
 
 
-_OF_STREAMS = {"files", "delta", "at_most", "text", "capture", "json_file", "page", "badge"}
+_OF_STREAMS = {"files", "delta", "at_most", "text", "capture", "json_file", "page"}
+_OF_STREAMS |= {"badge", "ignore_settings"}
 
 
 def _require_stream_options(context: typer.Context) -> None:

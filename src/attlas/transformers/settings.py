@@ -38,15 +38,7 @@ class Settings:
 
 
 class UnknownSetting(UserError):
-    """A key of a configuration that no table has.
-
-    Attributes:
-        key: the key.
-    """
-
-    def __init__(self, key: str, message: str):
-        super().__init__(message)
-        self.key = key
+    """Keys of a configuration that nothing reads."""
 
 
 def require_settings(config: Mapping[str, Any], *tables: Settings, section: str = "") -> None:
@@ -60,7 +52,7 @@ def require_settings(config: Mapping[str, Any], *tables: Settings, section: str 
         section: name of the section, empty for the whole file.
 
     Raises:
-        UnknownSetting: naming the first key that no table has, and what makes the model readable.
+        UnknownSetting: naming all keys that no table has, and what makes the model readable.
         UserError: if a key has an unsupported value.
 
     Examples:
@@ -73,29 +65,63 @@ def require_settings(config: Mapping[str, Any], *tables: Settings, section: str 
 known to attlas and may change what the model computes: correct model_type, or remove the key from \
 config.json if the model does not depend on it
     """
+    unknown: dict[str, Any] = {}
     for key, value in config.items():
-        if _is_missing(value):
+        if is_missing(value):
             continue
         table = next((settings for settings in tables if key in settings), None)
-        label = ".".join(filter(None, (section, printable(str(key))[:80])))
+        label = ".".join(filter(None, (section, str(key))))
         if table is None:
-            kind = config.get("model_type")
-            reader = f" for a '{kind}'" if isinstance(kind, str) else ""
-            remedy = _REMEDIES.get(
-                key,
-                "correct model_type, or remove the key from config.json if the model does not "
-                "depend on it",
-            )
-            raise UnknownSetting(
-                str(key),
-                f"{label} = {value!r:.80} in the configuration is not known to attlas{reader} and "
-                f"may change what the model computes: {remedy}",
-            )
-        if key in table.required:
+            unknown[label] = value
+        elif key in table.required:
+            label = printable(label)[:80]
             Configuration({label: value}).refuse_unless(label, table.required[key])
+    if unknown:
+        kind = config.get("model_type")
+        reader = f" for a '{printable(kind)[:80]}'" if isinstance(kind, str) else ""
+        raise unknown_setting(unknown, f"to attlas{reader}")
 
 
-def _is_missing(value: Any) -> bool:
+def unknown_setting(unknown: Mapping[str, Any], reader: str, otherwise: str = "") -> UnknownSetting:
+    """The refusal of keys that nothing reads, by their names.
+
+    Args:
+        unknown: values of the keys, named with their section.
+        reader: to whom they are not known, such as "to attlas".
+        otherwise: a last remedy.
+
+    Examples:
+        >>> print(unknown_setting({"scale": 2, "depth": 3}, "to attlas"))
+        scale = 2 and depth = 3 in the configuration are not known to attlas and may change what \
+the model computes: correct model_type, or remove the keys from config.json if the model does not \
+depend on them
+    """
+    shown = [f"{printable(key)[:80]} = {value!r:.80}" for key, value in unknown.items()]
+    several = len(shown) > 1
+    named = " and ".join([*shown[:_MOST_NAMED], *_more(len(shown))])
+    them = "the keys" if several else "the key"
+    general = (
+        f"correct model_type, or remove {them} from config.json if the model does not depend on "
+        f"{'them' if several else 'it'}"
+    )
+    special = [_REMEDIES.get(key.rpartition(".")[2]) for key in unknown]
+    remedies = [*dict.fromkeys(filter(None, special)), *([general] if None in special else [])]
+    return UnknownSetting(
+        f"{named} in the configuration {'are' if several else 'is'} not known {reader} and may "
+        f"change what the model computes: {'; '.join(filter(None, (*remedies, otherwise)))}"
+    )
+
+
+def _more(number: int) -> list[str]:
+    return [f"{number - _MOST_NAMED} more"] if number > _MOST_NAMED else []
+
+
+_MOST_NAMED = 8
+"""Keys that one line names."""
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is null or empty, which counts as no value."""
     return value is None or (isinstance(value, str | list | tuple | Mapping) and len(value) == 0)
 
 

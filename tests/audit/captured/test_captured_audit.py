@@ -13,7 +13,6 @@ from attlas.audit.audit import AuditOptions, audit  # noqa: E402
 from attlas.audit.captured.captured_ablation import CapturedLoss  # noqa: E402
 from attlas.audit.captured.captured_audit import recognised_heads  # noqa: E402
 from attlas.audit.captured.map_observation import observe_maps, positional_heads  # noqa: E402
-from attlas.audit.opened_model import opened  # noqa: E402
 from attlas.capture.captured_model import captured_module  # noqa: E402
 from attlas.capture.model_folder import open_folder  # noqa: E402
 from attlas.core.errors import UserError  # noqa: E402
@@ -133,18 +132,6 @@ def test_a_folder_is_opened_without_its_code(tmp_path):
     (tmp_path / "model/model.safetensors").unlink()
     with pytest.raises(UserError, match=r"has no \.safetensors file"):
         open_folder(tmp_path / "model")
-
-
-def test_a_setting_that_nobody_knows_is_not_ignored(tmp_path):
-    """Granite's multipliers under the name of llama: transformers drops them without a word."""
-    source = tmp_path / "model"
-    random_model("llama").save_pretrained(source)
-    config = json.loads((source / "config.json").read_text())
-    config["attention_multiplier"] = 0.01
-    (source / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"attention_multiplier = 0\.01 .* does not know it either"):
-        opened(source)
-    assert type(opened(source, True)).__name__ == "CapturedModel"
 
 
 @pytest.mark.parametrize("prefix", ["module.", "_orig_mod."])

@@ -79,6 +79,8 @@ def audit_captured(
         UserError: if the model computes no attention that can be followed, cannot read the
             sequences, or does not compute what its matrices say.
     """
+    if examples.sequences is not None and np.ndim(examples.sequences[0]) == 1:
+        model = model.text_tower()
     if examples.documents is not None:
         model = model.without_head()
     tokens = None if examples.sequences is None else _checked(model, examples)
@@ -234,6 +236,7 @@ def _checked(model: CapturedModel, examples: Examples) -> list[np.ndarray]:
     if len(sequences) == 0:
         raise UserError("no sequence: give at least one vector of token numbers")
     rows = [np.asarray(sequence) for sequence in sequences]
+    model.require_readable(images=rows[0].ndim == 3)
     if model.reads_images:
         return _checked_images(rows)
     for place, row in enumerate(rows):
