@@ -65,7 +65,7 @@ def token_probabilities(
         source: folder of the model with its tokenizer.
         lines: documents, one after the other.
         capture: whether PyTorch runs the model, see `opened`.
-        ignore_settings: see `opened`.
+        ignore_settings: whether PyTorch runs a folder with settings that nobody knows.
 
     Raises:
         UserError: if the model has no tokenizer or does not predict the next token, or the text is
@@ -101,7 +101,7 @@ def class_table(
         source: folder of the model with its tokenizer.
         lines: documents, one example each.
         labels: right answers, by name or number of the class as config.json has them.
-        ignore_settings: see `opened`.
+        ignore_settings: whether PyTorch runs a folder with settings that nobody knows.
 
     Returns:
         Columns label, prediction, confidence (probability of the prediction) and id (the line).

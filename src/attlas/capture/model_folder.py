@@ -45,8 +45,8 @@ def open_folder(
     library's own, and the weights .safetensors.
 
     Args:
-        folder: of the model.
-        name: of the model in tables.
+        folder: path with config.json and the weights of the model.
+        name: what tables call the model; the folder's when None.
         mask: token that hides another.
         ignore_settings: whether keys of config.json that the library does not know are ignored.
 
