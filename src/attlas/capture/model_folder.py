@@ -46,7 +46,7 @@ def open_folder(
 
     Args:
         folder: path with config.json and the weights of the model.
-        name: what tables call the model; the folder's when None.
+        name: title of the model in tables; the folder's when None.
         mask: token that hides another.
         ignore_settings: whether keys of config.json that the library does not know are ignored.
 

@@ -62,7 +62,7 @@ def read_files(
 
     Args:
         source: folder of the model.
-        config: its config.json.
+        config: the parsed config.json of that folder.
         sequences: largest number of examples.
         length: largest number of tokens of each.
     """

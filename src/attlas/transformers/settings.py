@@ -87,7 +87,7 @@ def unknown_setting(unknown: Mapping[str, Any], reader: str, otherwise: str = ""
 
     Args:
         unknown: values of the keys, named with their section.
-        reader: to whom they are not known, such as "to attlas".
+        reader: the phrase of who does not know them, such as "to attlas".
         otherwise: a last remedy.
 
     Examples:
