@@ -117,13 +117,13 @@ def _code(settings: type) -> tuple[str, str]:
     """Source of the module of a configuration's class, and of the models beside it."""
     file = Path(inspect.getfile(settings))
     models = sorted(file.parent.glob("modeling_*.py"))
-    return file.read_text("utf-8"), "\n".join(each.read_text("utf-8") for each in models)
+    return file.read_text("utf-8"), "\n".join(model.read_text("utf-8") for model in models)
 
 
 @cache
 def _tables() -> tuple[Any, ...]:
     tables = architecture_table().values()
-    return (LIBRARY, *(settings for each in tables for settings in each.SETTINGS.values()))
+    return (LIBRARY, *(settings for table in tables for settings in table.SETTINGS.values()))
 
 
 def _is_neutral(kind: str, key: str, value: Any) -> bool:

@@ -86,8 +86,8 @@ def _loaded(
     library: Any, folder: Path, config: Mapping[str, Any], *, wide: bool
 ) -> tuple[nn.Module, Mapping[str, Any]]:
     """The model of a folder, by the class that its configuration names, and what was lacking."""
-    named = [getattr(library, str(each), None) for each in config.get("architectures") or []]
-    classes = [each for each in named if isinstance(each, type) and issubclass(each, nn.Module)]
+    named = [getattr(library, str(name), None) for name in config.get("architectures") or []]
+    classes = [value for value in named if isinstance(value, type) and issubclass(value, nn.Module)]
     loader: Any = classes[0] if classes else library.AutoModel
     dtype = torch.float64 if wide else torch.float32
     settings = {"local_files_only": True, "use_safetensors": True, "dtype": dtype}
