@@ -1,13 +1,17 @@
 """What a wrongly written claim is told: one line with the claim, the argument and the remedy."""
 
 import inspect
+from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.claims.claim import Control, Status, assume
+import attlas as at
+from attlas.claims.claim import Control, Kind, Status, assume
 from attlas.claims.statement import identity, inequality, probability
 from attlas.claims.well_formed import try_out
 from attlas.core.errors import UserError
@@ -135,3 +139,82 @@ def test_a_trial_says_what_it_draws_anew():
 def test_a_claim_of_the_atlas_passes_the_trial_that_users_claims_get_when_they_are_defined():
     for claim in find_claims(["lemma-12", "theorem-1-parameters"]):
         assert try_out(claim) is None
+
+
+def numbers(rng, count):
+    return {"x": rng.uniform(size=count)}
+
+
+DECORATORS = {
+    "identity": at.identity,
+    "inequality": at.inequality,
+    "existence": at.existence,
+    "limit": partial(at.limit, scales=2.0 ** np.arange(4, 12)),
+    "rate": partial(at.rate, scales=2.0 ** np.arange(4, 12)),
+    "probability": partial(at.probability, independent="x", level=0.5),
+    "expectation": partial(at.expectation, independent="x", range=1.0),
+    "erratum": partial(at.erratum, reason="x", corrected=Control("half", factor=0.5)),
+    "computed": partial(at.computed, Kind.INEQUALITY),
+    "worst_case": partial(
+        at.worst_case,
+        functions=at.SmoothConvex(L=1),
+        method=at.GradientDescent([1]),
+        measure="value",
+    ),
+}
+
+
+def of_numbers(x, *, factor=1.0):
+    r"""$$x \le 1$$"""
+    return x, factor
+
+
+def of_nothing(*, factor=1):
+    r"""$$f(x_1) - f_\star \le L R^2 / 6$$"""
+    return Fraction(1, 6) * factor
+
+
+NO_LOCATORS = (0.95, 3, True, None, [1, 2], (1,), np.zeros(2), b"x", lambda x: x, "two\nlines")
+
+
+@pytest.mark.parametrize("decorator", DECORATORS.values(), ids=DECORATORS)
+@pytest.mark.parametrize("locator", NO_LOCATORS, ids=lambda value: type(value).__name__)
+def test_what_is_no_locator_is_one_line_with_the_remedy(decorator, locator):
+    details: dict[str, Any] = {"sample": numbers, "controls": HALF}
+    stated: Any = of_numbers
+    if decorator is DECORATORS["worst_case"]:
+        exact = Control("half", factor=Fraction(1, 2))
+        details, stated = {"controls": [exact]}, of_nothing
+    with pytest.raises(UserError, match="stands in the place of the locator: give a") as said:
+        decorator(locator, **details)(stated)
+    assert "\n" not in str(said.value)
+
+
+def test_a_level_in_the_place_of_the_locator_names_its_keyword():
+    details: Any = {"sample": numbers, "controls": HALF, "independent": "x"}
+    with pytest.raises(UserError, match=r"all else by keyword, such as level=0\.95"):
+        at.probability(0.95, **details)(lambda x, *, factor=1: x)
+
+
+WRONG = [
+    ("source", "found"), ("source", None), ("status", "new"), ("expect", "VIOLATED"),
+    ("count", "x"), ("count", 0.5), ("count", 0), ("count", True), ("roundings", "x"),
+    ("enumerates", 0.5), ("controls", HALF[0]), ("controls", None), ("assumptions", "x"),
+    ("sizes", 3), ("sizes", "n"), ("quantities", 3), ("attained", "x"), ("search_over", 3),
+    ("project", 3), ("recertify", 3), ("evaluations", 0.5), ("evaluations", -1),
+    ("not_attacked", 3), ("alike", "x"), ("independent", 3), ("witness", {"x": 1}),
+    ("proof_step", 3), ("domains", 3), ("smaple", numbers), ("level", 0.5), ("range", 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_detail_of_another_type_is_one_line_that_names_it(name, value):
+    details: Any = {"sample": numbers, "controls": HALF, name: value}
+    with pytest.raises(UserError, match=rf"^claim 'test_well_formed/stated'.*\b{name}\b") as said:
+
+        @at.inequality("Lemma 1", **details)
+        def stated(x, *, factor=1.0):
+            "$$x \\le 1$$"
+            return x, factor
+
+    assert "\n" not in str(said.value)

@@ -240,6 +240,16 @@ def test_of_installed_papers_a_search_is_asked_for(monkeypatch, tmp_path):
     assert group.keywords["challenge_rounds"] == 1
 
 
+def test_a_level_in_the_place_of_the_locator_is_one_line(attlas, tmp_path):
+    own = CORNER.replace("@at.inequality(", "@at.probability(0.95, independent='x', ")
+    (tmp_path / "own.py").write_text(own.replace('search_over="x", ', ""))
+    for command in ("check", "challenge", "power"):
+        code, out, err = attlas("--results", tmp_path, command, tmp_path / "own.py")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "own.py" in err
+        assert "level=0.95" in err
+
+
 def test_equal_evaluations_agree_and_a_better_witness_stays(attlas, tmp_path):
     asked = ("challenge", LEMMA, "--evaluations", "256", "--method", "moves")
     first = attlas("--results", tmp_path, *asked)

@@ -21,7 +21,7 @@ from attlas.claims.claim import (
 )
 from attlas.claims.sampling import Sampler
 from attlas.claims.verdict import Outcome, Witness
-from attlas.claims.well_formed import refuse_malformed, try_out
+from attlas.claims.well_formed import refuse_malformed, refuse_misfit, try_out
 from attlas.core.errors import UserError
 from attlas.core.names import call_by_name, parameters
 from attlas.projects.project import is_announced, paper_of, project_of
@@ -109,23 +109,21 @@ def claim_maker(
             ...
         attlas.core.errors.UserError: claim 'len' has no control: write @identity(sample=..., ...
     """
-    if callable(locator):
-        raise UserError(
-            f"claim '{getattr(locator, '__name__', locator)}' has no control: write "
-            f"@{kind}(sample=..., controls=[Control(...)]) above it"
-        )
+    _refuse_misplaced(kind, locator, details)
 
     def wrap(function: Callable[..., Any]) -> Claim:
         original = inspect.unwrap(written or function)
         code, title = original.__code__, original.__name__.strip("_")
         paper = _paper(original)
         name = f"{paper}/{title.replace('_', '-')}"
+        stated = {"locator": locator, "source": source, **details, **special}
+        refuse_misfit(f"claim '{name}'", kind, stated)
         statement, remark = _statement(name, original.__doc__)
         status = Status.AS_PRINTED if source is Source.FOUND else status_of_file(code.co_filename)
         claim = Claim(
             name=name,
             paper=paper,
-            locator=locator or title.replace("_", " ").capitalize(),
+            locator=str(locator) or title.replace("_", " ").capitalize(),
             statement=statement,
             remark=remark,
             kind=kind,
@@ -141,6 +139,20 @@ def claim_maker(
         return claim
 
     return wrap
+
+
+def _refuse_misplaced(kind: Any, locator: Any, details: Details) -> None:
+    """Refuse a value that is no kind, and a function in the place of the locator."""
+    if not isinstance(kind, Kind):
+        raise UserError(
+            f"{kind!r:.40} is no kind of claim: give one such as Kind.INEQUALITY, first in "
+            "@computed(...), or as of= in @erratum(...)"
+        )
+    if not details and callable(locator):
+        raise UserError(
+            f"claim '{getattr(locator, '__name__', locator)}' has no control: write "
+            f"@{kind}(sample=..., controls=[Control(...)]) above it"
+        )
 
 
 def _filled(

@@ -1,20 +1,105 @@
 """The error of a wrongly written claim, in one line: the claim, the argument and the remedy."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim, Expectation, Kind, ProofStep, Source, Status
 from attlas.claims.sides import Doubling
 from attlas.core.errors import UserError, in_short, refuse_misfits
 from attlas.core.names import call_by_name, nearest, parameters
 
 _TRIED = 2
+_FORMS: Mapping[str, tuple[Any, str]] = {
+    "locator": (str, "a line of text such as 'Lemma 1'"),
+    "source": (Source, "Source.FOUND, Source.RECALLED or Source.DERIVED"),
+    "status": (Status, "a Status such as Status.NEW"),
+    "expect": (Expectation, "Expectation(Outcome.VIOLATED, 'the reason')"),
+    "proof_step": (ProofStep, "ProofStep('the chain', 1)"),
+    "not_attacked": (str, "a text"),
+    "independent": (str, "a text"),
+    "count": (Integral, "a positive integer"),
+    "enumerates": (Integral, "a positive integer"),
+    "evaluations": (Integral, "a positive integer"),
+    "roundings": (Integral, "an integer"),
+    "attained": (Real, "a ratio up to 1"),
+    "alike": (bool, "True or False"),
+    "controls": (Iterable, "a list of Control"),
+    "assumptions": (Iterable, "a list of assume('text', predicate)"),
+    "domains": (Iterable, "a list of domains"),
+    "parameters": (Iterable, "a list of domains"),
+    "search_over": (Iterable, "the name of an array, or a list of names"),
+    "quantities": (Iterable, "a name, a list of names, or functions by name"),
+    "sizes": (Mapping, "numbers by name, such as {'n': 4}"),
+    "sample": (Callable, "a function"),
+    "project": (Callable, "a function"),
+    "recertify": (Callable, "a function"),
+    "witness": (Callable, "a function without parameters that returns arrays by name"),
+}
+"""The type of each detail, and what to give."""
+_NAMES_OR_LIST = ("search_over", "quantities")
+_CONTROL_CHARACTERS = dict.fromkeys(range(32))
+
+
+def refuse_misfit(where: str, kind: Kind, details: Mapping[str, Any]) -> None:
+    """Refuse a detail that a claim has not, or of another type.
+
+    Args:
+        where: the claim, with which the line begins.
+        details: what its decorator was given.
+
+    Raises:
+        UserError: names the claim, the detail and the remedy.
+
+    Examples:
+        >>> refuse_misfit("claim 'a/b'", Kind.PROBABILITY, {"locator": 0.95})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: claim 'a/b': 0.95 stands in the place of the locator: ...
+    """
+    defaults = {field.name: field.default for field in fields(Claim)}
+    for name, value in details.items():
+        if name not in defaults:
+            raise UserError(f"{where}: there is no detail '{name}': {nearest(name, defaults)}")
+        form, remedy = _FORMS.get(name, (object, ""))
+        if value is None and defaults[name] is None:
+            continue
+        if _fits(name, value, form):
+            continue
+        if name == "locator":
+            number = isinstance(value, Real) and kind.rule.trials
+            keyword = f", such as level={value} or range={value}" if number else ""
+            raise UserError(
+                f"{where}: {_shown(value)} stands in the place of the locator: give {remedy}, and "
+                f"all else by keyword{keyword}"
+            )
+        raise UserError(f"{where}: {name}={_shown(value)}: give {remedy}")
+
+
+def _fits(name: str, value: Any, form: Any) -> bool:
+    """Whether the value of a detail is of the type that its form names, and one that can be."""
+    if not isinstance(value, form) or (form is Integral and isinstance(value, bool)):
+        return False
+    if form is Iterable and isinstance(value, str):
+        return name in _NAMES_OR_LIST
+    if name == "locator":
+        return value == value.translate(_CONTROL_CHARACTERS)
+    return name not in ("count", "evaluations") or value >= 1
+
+
+def _shown(value: Any) -> str:
+    """A value in a message; of what is long or has no text of its own, the type."""
+    text = repr(value)
+    plain = len(text) <= 40 and text.isprintable() and " at 0x" not in text
+    name = type(value).__name__
+    return text if plain else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 @refuse_misfits
@@ -95,6 +180,9 @@ def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
         )
     if claim.independent and not rule.trials:
         raise UserError(f"{where}: independent is for {trials}: leave it out")
+    for name in ("level", "range", "deviation", "variance"):
+        if getattr(claim, name) is not None and not rule.trials:
+            raise UserError(f"{where}: {name} is for {trials}: leave it out")
     if claim.scales is not None and not rule.scaled:
         scaled = " and ".join(kind.rule.plural for kind in Kind if kind.rule.scaled)
         raise UserError(f"{where}: scales are for {scaled}: leave them out")

@@ -19,7 +19,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from attlas.claims.kinds.disturbance import possible_errors, smallest_refused
 from attlas.claims.kinds.extrapolation import (
     COARSEST,
     RISE,
@@ -167,6 +166,8 @@ class Limit(Trend):
         Raises:
             ValueError: if the scales do not grow geometrically.
         """
+        from attlas.claims.kinds.disturbance import possible_errors, smallest_refused
+
         _, _, scales, error = _last(evidence)
         growth = scales[..., 1:] / scales[..., :-1]
         if not np.allclose(growth, growth[..., :1], rtol=0.1):
@@ -193,6 +194,8 @@ class Limit(Trend):
 
     def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
         """Which rows settle on a plateau, whatever the signs of the errors."""
+        from attlas.claims.kinds.disturbance import possible_errors
+
         distance, allowed = self._distance(evidence, roundings)
         wrong = possible_errors(_last_of(evidence, evidence.error)) * allowed
         away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
@@ -249,6 +252,8 @@ class Rate(Trend):
 
     def trends(self, evidence: Evidence, roundings: int) -> Trends:
         """Where the log-log slope of the ratio is settled without growth, and where it grows."""
+        from attlas.claims.kinds.disturbance import possible_errors, smallest_refused
+
         _, _, scales, error = _last(evidence)
         vanished = self._vanished(evidence, roundings)
         ratio, share = self._ratio(evidence, roundings)
@@ -266,6 +271,8 @@ class Rate(Trend):
 
     def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
         """Which rows grow like a power as computed, and whatever the errors do not fade."""
+        from attlas.claims.kinds.disturbance import possible_errors
+
         _, _, scales, error = _last(evidence)
         ratio, share = self._ratio(evidence, roundings)
         spread = np.exp(-possible_errors(error) * np.log1p(-np.minimum(share, 0.5)))
