@@ -37,13 +37,13 @@ from deora2023optimization.library.training.fresh_sets import crossed_losses, fr
 from deora2023optimization.library.training.leave_one_out import LeftOut, left_out
 
 BOUNDS = {
-    "Lemma 3, measured G": "Lemma 3, measured slope",
-    "Lemma 3, G = beta_1": "Lemma 3, slope bounded sharply",
+    "Lemma 3, measured G": "Lemma 3, measured Lipschitz constant",
+    "Lemma 3, G = beta_1": "Lemma 3, Lipschitz constant bounded sharply",
     **{f"Theorem 2, target {name}": f"Theorem 2, target {name}" for name in TARGETS},
 }
 IN_LEGEND = {
-    "Lemma 3, measured G": "bound by stability, slope measured (Lemma 3)",
-    "Lemma 3, G = beta_1": "bound by stability, slope bounded sharply (Lemma 3)",
+    "Lemma 3, measured G": "bound by stability, Lipschitz constant measured (Lemma 3)",
+    "Lemma 3, G = beta_1": "bound by stability, Lipschitz constant bounded (Lemma 3)",
     "Theorem 2, target last step": "bound along training, target: the last step (Theorem 2)",
     "Theorem 2, target of Corollary 2": "bound along training, target of the paper (Theorem 2)",
 }

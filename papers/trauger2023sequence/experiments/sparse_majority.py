@@ -342,7 +342,7 @@ EXPERIMENT = Experiment(
             + Lines(lambda data: data["shown"].max("member"), "T", ink=PALETTE[1],
                     label="largest of the runs, as the paper shows")
             + Reference(y={LOSS_GAP: 0.0, ACCURACY_GAP: 0.0, ACCURACY: 0.5},
-                        label="no gap; accuracy of guessing"),
+                        label="gap zero, or accuracy of guessing"),
             learnt,
         ),
         panels.Plot(
