@@ -7,9 +7,11 @@ from typing import Any, Self
 EXPANSION, EVALUATION, INTERVALS = "expansion", "random evaluation", "interval evaluation"
 PATHS, BOX = "random evaluation along drawn paths", "branch and bound"
 PERFORMANCE, SQUARES = "performance estimation", "sums of squares"
+ENUMERATION = "enumeration"
 """Methods of a proof: sides are expanded, compared at a random point, enclosed at a stored witness,
 compared at a random point for each way that draws take through a program, enclosed on all parts of
-a box, bounded by exact multipliers of a semidefinite program, or written as sums of squares."""
+a box, bounded by exact multipliers of a semidefinite program, written as sums of squares, or
+enclosed at each instance of a finite set."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,8 @@ class Proof:
 
     Attributes:
         method: "expansion", "random evaluation", "random evaluation along drawn paths",
-            "branch and bound", "sums of squares", of worst cases "performance estimation" or, of a
-            stored object, "interval evaluation".
+            "branch and bound", "sums of squares", "enumeration", of worst cases "performance
+            estimation" or, of a stored object, "interval evaluation".
         domain: for what it is proved, as a sentence.
         where: the same as plain JSON: signs and shapes of the arrays, entries that never vary
             or are always equal, values of what stays a number.

@@ -43,13 +43,24 @@ class Enclosure:
         Raises:
             Undecided: if an operation has no interval rule.
         """
-        inputs = [Interval(low, high)]
+        return self.values(program, [Interval(low, high)])
+
+    def values(self, program: Any, inputs: list[Any]) -> list[Any]:
+        """The outputs of a closed program; floats become intervals, whole numbers stay themselves.
+
+        Raises:
+            Undecided: if an operation has no interval rule.
+        """
+        inputs = [v if isinstance(v, Interval) else interval_rules.enclosed(v) for v in inputs]
         return interval_rules.evaluated(program.jaxpr, program.consts, inputs, self._applied)
 
     def _applied(self, equation: Any, inputs: list[Any]) -> list[Any]:
         name, details = equation.primitive.name, equation.params
         if (inner := interval_rules.inner_program(equation)) is not None:
             return interval_rules.evaluated(*inner, inputs, self._applied)
+        inputs = [_decided(value) for value in inputs]
+        if name == "convert_element_type" and isinstance(inputs[0], Interval):
+            inputs = [_as_whole(inputs[0], np.dtype(details["new_dtype"]))]
         if not any(isinstance(value, Interval | Truth) for value in inputs):
             return interval_rules.applied(equation, inputs)
         for variable in equation.outvars:
@@ -95,6 +106,20 @@ class Enclosure:
             return
         apart = tuple(k for k in range(undecided.ndim) if k != axes[0])
         self.jumps |= undecided.any(axis=apart)
+
+
+def _decided(value: Any) -> Any:
+    """Truth values that are all certain as such."""
+    certain = isinstance(value, Truth) and np.array_equal(value.must, value.may)
+    return np.asarray(value.must) if certain else value
+
+
+def _as_whole(a: Interval, kind: np.dtype[Any]) -> Any:
+    """What is converted to whole numbers or truth values, as numbers where no entry is rounded."""
+    points = np.array_equal(a.low, a.high) and np.isfinite(a.low).all()
+    if not points or kind.kind not in "biu" or (np.abs(a.low) >= 2**31).any():
+        return a
+    return a.low != 0 if kind.kind == "b" else np.trunc(a.low).astype(np.int64)
 
 
 def _inside(a: Interval, b: Interval) -> Truth:

@@ -12,6 +12,7 @@ from attlas.claims.verdict import Outcome
 from attlas.projects.loading import source_digest
 from attlas.verify.proofs.boxes import proved_on_box
 from attlas.verify.proofs.elements import NotProvedError
+from attlas.verify.proofs.enumeration import proved_by_enumeration
 from attlas.verify.proofs.guard import refuse_uncovered
 from attlas.verify.proofs.identities import read_by, vanishes
 from attlas.verify.proofs.paths import digest_of, proved_paths
@@ -76,6 +77,10 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
             return str(reason)
     if claim.count < 1:
         return "it draws no instance"
+    try:
+        return proved_by_enumeration(claim, seed=seed)
+    except NotProvedError:
+        pass  # most claims draw from no finite set
     if not claim.kind.rule.equality:
         return _proved_inequality(claim, seed)
     if claim.expect.outcome is not Outcome.SUPPORTED:

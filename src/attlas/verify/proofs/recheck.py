@@ -14,11 +14,12 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import BOX, INTERVALS, PATHS, PERFORMANCE, SQUARES, Proof
+from attlas.claims.proof import BOX, ENUMERATION, INTERVALS, PATHS, PERFORMANCE, SQUARES, Proof
 from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.boxes import recheck_on_box
+from attlas.verify.proofs.enumeration import recheck_enumeration
 from attlas.verify.proofs.exact_rules import meant, meant_square
 from attlas.verify.proofs.squares import recheck_squares
 from attlas.verify.proofs.witnesses import recheck_at_witness
@@ -68,6 +69,8 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         return recheck_squares(claim, proof, seed=seed)
     if proof.method == BOX:
         return recheck_on_box(claim, proof, seed=seed)
+    if proof.method == ENUMERATION:
+        return recheck_enumeration(claim, proof, seed=seed)
     rng = np.random.default_rng(seed)
     with jax.enable_x64(True):
         batch = claim.draw(seed, claim.count)
