@@ -32,7 +32,8 @@ def prove(
     """Prove identities, inequalities, worst cases of methods, stored witnesses.
 
     Identities by exact algebra; inequalities by sums of squares for all numbers, or of few numbers
-    on a box by intervals; bounds on the exact worst case of a first-order method (at.worst_case:
+    on a box by intervals; statements over a finite set (whole numbers, orders, a table) at each of
+    its instances; bounds on the exact worst case of a first-order method (at.worst_case:
     performance estimation) by multipliers that are added up in rationals; existences and errata by
     their stored witness. A line for each other claim says why it is not proved.
     """

@@ -164,8 +164,9 @@ def test_assumptions_leave_instances_out_and_are_said():
 def test_a_sampler_that_changed_is_noticed():
     claim = stated(growth, table)
     proof = proved_by_enumeration(claim)
-    other = stated(displacement, whole_orders)
-    assert recheck(other, proof) == "its sampler draws from another set now"
+    moved = stated(growth, lambda rng, count: {"x": table(rng, count)["x"] + 1.0})
+    for claim in (moved, stated(displacement, whole_orders)):
+        assert recheck(claim, proof) == "its sampler draws from another set now"
 
 
 ASYMMETRIC = {
@@ -221,7 +222,7 @@ def test_what_is_proved_of_random_statements_holds_at_all_orders():
     rng = np.random.default_rng(3)
     everything = next(
         finite_set(
-            {"s": orders(rng, 400)["s"]}, None, [{"s": orders(rng, 400)["s"]}]
+            {"s": orders(rng, 400)["s"]}, lambda: None, [{"s": orders(rng, 400)["s"]}]
         ).batches(120)
     )["s"]  # fmt: skip
     assert len(np.unique(everything, axis=0)) == 120

@@ -119,6 +119,8 @@ def _as_whole(a: Interval, kind: np.dtype[Any]) -> Any:
     points = np.array_equal(a.low, a.high) and np.isfinite(a.low).all()
     if not points or kind.kind not in "biu" or (np.abs(a.low) >= 2**31).any():
         return a
+    if kind.kind == "u" and (a.low < 0).any():
+        return a
     return a.low != 0 if kind.kind == "b" else np.trunc(a.low).astype(np.int64)
 
 

@@ -8,6 +8,7 @@ for rounding, at all instances at which no assumption certainly fails.
 
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -80,7 +81,7 @@ def proved_by_enumeration(claim: Claim, *, seed: int = 0) -> Proof:
     with jax.enable_x64(True), np.errstate(all="ignore"):
         batch = _read_of(claim, seed)
         others = [_read_of(claim, seed + 1 + k) for k in range(_OTHER_SEEDS)]
-        where = finite_set(batch, _Sides(claim, batch, {}).one, others)
+        where = finite_set(batch, lambda: _Sides(claim, batch, {}).one, others)
         _refuse_failing(claim, where, {}, _SECONDS)
         _refuse_controls(claim, where)
     shapes = {name: list(array.shape[1:]) for name, array in batch.items()}
@@ -129,9 +130,14 @@ class _Sides:
             return [jnp.ravel(left - right), *holds]
 
         self.one = jax.make_jaxpr(outputs)(*(jnp.asarray(batch[name][0]) for name in names))
-        many = [jnp.asarray(np.repeat(batch[name][:1], _AT_ONCE, axis=0)) for name in names]
-        self._many = jax.make_jaxpr(jax.vmap(lambda *arrays: plain(self.one, *arrays)))(*many)
         self._names, self._types = names, {name: batch[name].dtype for name in names}
+
+    @cached_property
+    def _many(self) -> Any:
+        ones = [
+            jnp.ones((_AT_ONCE, *v.aval.shape), dtype=v.aval.dtype) for v in self.one.jaxpr.invars
+        ]
+        return jax.make_jaxpr(jax.vmap(lambda *arrays: plain(self.one, *arrays)))(*ones)
 
     def enclosed(self, instances: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
         """Ends of left - right, and where no assumption certainly fails."""
@@ -150,7 +156,7 @@ class _Sides:
         field = Field(Point("0"), until=time.process_time() + _ONE, exact=True)
         exact = Exact(Functions(field))
         inputs = [np.asarray(instance[name], dtype=self._types[name]) for name in self._names]
-        at = _shown(instance)
+        at = _text_of(instance)
         try:
             gap = exact.exact(evaluate(exact, self.one, inputs)[0])
         except (Unconfirmed, CaseError, UndefinedError, OpaqueError, PointError) as reason:
@@ -185,7 +191,7 @@ def _refuse_failing(
         fails = (low > 0) | (high < 0) if equality else low > 0
         if (fails.any(axis=1) & may).any():
             k = int(np.argmax(fails.any(axis=1) & may))
-            at = _shown({name: v[k] for name, v in instances.items()})
+            at = _text_of({name: v[k] for name, v in instances.items()})
             raise _ViolationError(f"it fails at {at}")
         open_ones = ((low != 0) | (high != 0) if equality else ~(high <= 0)).any(axis=1) & may
         for k in np.flatnonzero(open_ones):
@@ -200,7 +206,7 @@ class _ViolationError(NotProvedError):
     """The statement certainly fails at an instance."""
 
 
-def _shown(instance: Mapping[str, Any]) -> str:
+def _text_of(instance: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name} = {np.asarray(v).tolist()}" for name, v in instance.items())
     return text if len(text) <= 160 else f"{text[:157]}..."
 
@@ -211,9 +217,9 @@ def _refuse_controls(claim: Claim, where: FiniteSet) -> None:
         if control.expect is not Outcome.VIOLATED:
             continue
         if control.sample is not None:
-            drawn = claim.draw(0, claim.count, control)
+            batch = claim.draw(0, claim.count, control)
             names = where.listed or {**where.values, **where.fixed}
-            if not control.changes and where.contains({n: np.asarray(drawn[n]) for n in names}):
+            if not control.changes and where.contains({n: np.asarray(batch[n]) for n in names}):
                 text = f"the control '{control.description}' has instances in the set"
                 raise NotProvedError(text)
         if not control.changes:
@@ -238,7 +244,7 @@ def recheck_enumeration(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         try:
             batch = _read_of(claim, 0)
             others = [_read_of(claim, 1 + k) for k in range(_OTHER_SEEDS)]
-            where = finite_set(batch, _Sides(claim, batch, {}).one, others)
+            where = finite_set(batch, lambda: _Sides(claim, batch, {}).one, others)
             if where.document() != dict(proof.certificate):
                 return "its sampler draws from another set now"
             if not where.contains(_read_of(claim, seed)):

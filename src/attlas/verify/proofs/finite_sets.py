@@ -8,7 +8,7 @@ instances at several seeds lists them.
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.symmetry import is_symmetric
+from attlas.verify.proofs.witnesses import digest_of
 
 MOST_INSTANCES = 100_000
 _MOST_VALUES = 16
@@ -74,19 +75,19 @@ class FiniteSet:
             }
 
     def _products(self) -> Iterator[tuple[tuple[float, ...], ...]]:
-        parts = [
+        entries = [
             itertools.permutations(v.tolist())
             if name in self.orders
             else itertools.product(v.tolist(), repeat=math.prod(self.shapes[name]))
             for name, v in self.values.items()
         ]
-        return itertools.product(*parts)
+        return itertools.product(*entries)
 
     def _columns(self) -> Iterator[tuple[tuple[float, ...], ...]]:
         columns = itertools.product(*(v.tolist() for v in self.values.values()))
         size = next(iter(self.shapes.values()))[0]
-        chosen = itertools.combinations_with_replacement(list(columns), size)
-        return (tuple(zip(*each, strict=True)) for each in chosen)
+        multisets = itertools.combinations_with_replacement(list(columns), size)
+        return (tuple(zip(*multiset, strict=True)) for multiset in multisets)
 
     def contains(self, batch: Batch) -> bool:
         """Whether all instances of a batch lie in the set."""
@@ -131,6 +132,7 @@ class FiniteSet:
             "orders": sorted(self.orders),
             "symmetric": self.symmetric,
             "instances": self.count(),
+            "listed": digest_of(self.listed) if self.listed is not None else "",
         }
 
 
@@ -142,18 +144,18 @@ def _bytes(batch: Batch, k: int) -> bytes:
     return b"|".join(np.asarray(batch[name][k] + 0.0).tobytes() for name in sorted(batch))
 
 
-def finite_set(batch: Batch, program: Any, others: list[Batch]) -> FiniteSet:
+def finite_set(batch: Batch, program: Callable[[], Any], others: list[Batch]) -> FiniteSet:
     """The set that contains the draws of a batch.
 
     Args:
         batch: the arrays that sides and assumptions read, with a leading axis.
-        program: the sides and assumptions as a closed program of one instance of them, by name.
+        program: gives the sides and assumptions as a closed program of these arrays, by name.
         others: draws at other seeds.
 
     Raises:
         NotProvedError: if there is none, or it is too large.
     """
-    if all(np.array_equal(other[name], batch[name]) for other in others for name in batch):
+    if all(np.array_equal(draw[name], batch[name]) for draw in others for name in batch):
         return FiniteSet({}, frozenset(), {}, {}, listed=batch)
     varying = {name: v for name, v in batch.items() if (v != v[:1]).any()}
     for name, array in varying.items():
@@ -168,11 +170,11 @@ def finite_set(batch: Batch, program: Any, others: list[Batch]) -> FiniteSet:
     )  # fmt: skip
     shapes = {name: array.shape[1:] for name, array in varying.items()}
     fixed = {name: array[0] for name, array in batch.items() if name not in varying}
-    found = FiniteSet(values, orders, shapes, fixed)
-    if found.count() > MOST_INSTANCES and len(set(shapes.values())) == 1 and not orders:
+    where = FiniteSet(values, orders, shapes, fixed)
+    if where.count() > MOST_INSTANCES and len(set(shapes.values())) == 1 and not orders:
         places = [0 if name in varying else None for name in sorted(batch)]
-        if len(next(iter(shapes.values()))) == 1 and is_symmetric(program, places):
-            found = FiniteSet(values, orders, shapes, fixed, symmetric=True)
-    if found.count() > MOST_INSTANCES:
+        if len(next(iter(shapes.values()))) == 1 and is_symmetric(program(), places):
+            where = FiniteSet(values, orders, shapes, fixed, symmetric=True)
+    if where.count() > MOST_INSTANCES:
         raise NotProvedError(f"its whole numbers give more than {MOST_INSTANCES} instances")
-    return found
+    return where

@@ -45,7 +45,8 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
 
     A claim with a witness is proved to fail there, or to hold if it is an existence. A bound on a
     worst case is proved by exact multipliers of its semidefinite program. An inequality is proved
-    by sums of squares for all numbers, or on a box of few by branch and bound. Of an identity
+    by sums of squares for all numbers, or on a box of few by branch and bound; a statement over a
+    finite set is proved at each of its instances. Of an identity
     neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
     drawn instance lies in a case that is proved, no control is proved, and evaluations in digits
     at other points agree.

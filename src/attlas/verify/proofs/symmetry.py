@@ -60,11 +60,11 @@ def _followed(program: Any, places: Sequence[Place]) -> list[Place]:
         return None if hasattr(variable, "val") else axes[variable]
 
     for equation in body.eqns:
-        found = [read(variable) for variable in equation.invars]
-        if all(place in (None, _UNIFORM) for place in found):
-            outputs: list[Place] = [_constant(equation, found)] * len(equation.outvars)
+        operands = [read(variable) for variable in equation.invars]
+        if all(place in (None, _UNIFORM) for place in operands):
+            outputs: list[Place] = [_constant(equation, operands)] * len(equation.outvars)
         else:
-            outputs = _step(equation, found)
+            outputs = _step(equation, operands)
         axes |= dict(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in body.outvars]
 
@@ -89,7 +89,7 @@ def _step(equation: Any, places: list[Place]) -> list[Place]:
         if name in _REDUCTIONS:
             return [_after(place, details["axes"])]
         if name == "broadcast_in_dim":
-            return [_kept(details["broadcast_dimensions"][place], equation, place)]
+            return [_broadcast(details["broadcast_dimensions"][place], equation, place)]
         if name == "squeeze":
             return [_after(place, details["dimensions"])]
         if name == "transpose":
@@ -113,7 +113,7 @@ def _after(place: int, axes: Sequence[int]) -> Place:
     return None if place in axes else place - sum(axis < place for axis in axes)
 
 
-def _kept(place: int, equation: Any, before: int) -> int:
+def _broadcast(place: int, equation: Any, before: int) -> int:
     if equation.outvars[0].aval.shape[place] != equation.invars[0].aval.shape[before]:
         raise OrderError("an axis of one entry is repeated")
     return place
