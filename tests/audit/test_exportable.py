@@ -7,16 +7,19 @@ import pytest
 from attlas.audit.exported import require_exportable
 from attlas.core.errors import UserError
 
+QUANTISED = {"model_type": "llama", "quantization_config": {"quant_method": "fp8"}}
+
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
         ({}, "is not a Hugging Face folder: only these are exported"),
         ({"config.json": {"tensors_sha256": "0"}}, "is not a Hugging Face folder"),
+        ({"config.json": {"dim": 64}, "a.safetensors": {}}, "no model_type, as llama2.c's"),
         ({"config.json": {"model_type": "gpt2"}}, r"has no \.safetensors files"),
         ({"adapter_config.json": {}}, "holds an adapter, .* merge it"),
         (
-            {"config.json": {"quantization_config": {"quant_method": "fp8"}}, "a.safetensors": {}},
+            {"config.json": QUANTISED, "a.safetensors": {}},
             "has quantised weights, .* dequantise it",
         ),
     ],

@@ -12,7 +12,7 @@ from attlas.core.errors import UserError
 def test_without_pytorch_the_refusal_says_how_to_capture(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text('{"model_type": "olmo2"}')
     monkeypatch.setattr(opened_model, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"or run it in PyTorch: pip install 'attlas\[torch\]'"):
+    with pytest.raises(UserError, match=r"or run it in PyTorch: pip install '\.\[torch\]'"):
         opened(tmp_path)
     with pytest.raises(UserError, match="PyTorch, which is not installed"):
         opened(tmp_path, capture=True)

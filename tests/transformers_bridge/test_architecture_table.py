@@ -23,7 +23,10 @@ def test_every_model_type_is_read_by_the_module_that_names_it():
         ({}, "it: the configuration has no 'model_type': add one of .*attlas_encoder"),
         ({"model_type": 3}, "it: model_type = 3 is not a string"),
         ({"model_type": "attlas_translater"}, "'attlas_translater' is not read; the nearest known"),
-        ({"model_type": "attlas_translater"}, "one is 'attlas_translator'; missing is a file in"),
+        (
+            {"model_type": "attlas_translater"},
+            "one is 'attlas_translator': correct",
+        ),
         ({"model_type": "\x1b[2J" + "x" * 1000}, "the nearest known one is '"),
         ({"model_type": ""}, "model_type '' is not read; the nearest known one is '"),
     ],

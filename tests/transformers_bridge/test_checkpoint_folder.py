@@ -92,7 +92,7 @@ def test_two_shards_with_one_tensor_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (None, "config.json is missing: it says what .* is"),
+        (None, "config.json is missing: it says what .* is; .* or save the model again"),
         ("{", "config.json is not JSON: truncated or altered"),
         ("[" * 100_000, "config.json has more than 32 levels"),
         ("[1]", "config.json is not a table of settings"),
@@ -140,6 +140,9 @@ def test_what_is_no_model_is_refused(tmp_path):
         UserError, match=r"notes.txt is not a model that attlas reads: give a folder"
     ):
         read_checkpoint(tmp_path / "notes.txt")
+    (tmp_path / "model.onnx").write_text("no model")
+    with pytest.raises(UserError, match="a graph and no named layers: give the folder that it was"):
+        read_checkpoint(tmp_path / "model.onnx")
     folder_of(tmp_path, CONFIG, one={"a": [1.0]}, two={"b": [1.0]})
     with pytest.raises(UserError, match=r"2 .safetensors files \(one.*\) and no"):
         read_checkpoint(tmp_path)

@@ -76,6 +76,11 @@ def require_exportable(source: Path) -> None:
     text = config.read_text(encoding="utf-8") if config.is_file() else ""
     if not text or "tensors_sha256" in text:
         raise UserError(f"{source} is not a Hugging Face folder: only these are exported")
+    if '"model_type"' not in text:
+        raise UserError(
+            f"{config} names no model_type, as llama2.c's does not: transformers would not load "
+            "the folder without heads, so nothing is exported; convert it to a Hugging Face folder"
+        )
     if '"quantization_config"' in text:
         raise UserError(
             f"{source} has quantised weights, of which no heads are removed: dequantise it in "

@@ -13,7 +13,7 @@ from attlas.transformers.trained_transformer import TrainedTransformer
 if TYPE_CHECKING:
     from attlas.capture.captured_model import CapturedModel
 
-INSTALL = "pip install 'attlas[torch]' transformers"
+INSTALL = "pip install '.[torch]' transformers in a clone of attlas"
 
 
 def opened(

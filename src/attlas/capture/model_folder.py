@@ -16,6 +16,7 @@ from attlas._files.plain_file import printable
 from attlas.capture.captured_model import CapturedModel, captured_module
 from attlas.capture.known_settings import require_known_settings
 from attlas.core.errors import UserError
+from attlas.transformers.architecture_table import architecture_table
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.pooling import folder_pooling
 
@@ -71,7 +72,7 @@ def open_folder(
             "save_pretrained(folder), which writes one"
         )
     _require_layers_in_budget(config)
-    with _refusal(folder.name), _quiet(library):
+    with _refusal(folder.name, kind in architecture_table()), _quiet(library):
         if not ignore_settings:
             settings = library.CONFIG_MAPPING[kind]
             read = settings.from_pretrained(str(folder), local_files_only=True)
@@ -100,8 +101,8 @@ def _loaded(
 
 
 @contextmanager
-def _refusal(name: str) -> Iterator[None]:
-    """One line where the library cannot read a folder."""
+def _refusal(name: str, has_reader: bool) -> Iterator[None]:
+    """One line where the library cannot read a folder; `has_reader` of a type that attlas reads."""
     try:
         yield
     except UserError:
@@ -109,11 +110,14 @@ def _refusal(name: str) -> Iterator[None]:
     except Exception as error:  # of any class: it is the library's own code that fails
         line = printable(str(error).strip().splitlines()[0]) if str(error).strip() else ""
         if "ignore_mismatched_sizes" in line:
-            line = (
-                "tensors have other shapes than config.json implies; where heads are pruned (bert, "
-                "roberta, electra, distilbert, gpt2) or the vocabulary is padded, attlas reads it "
-                "without --capture"
+            remedy = (
+                "where heads are pruned (bert, roberta, electra, distilbert, gpt2) or the "
+                "vocabulary is padded, attlas reads it without --capture"
+                if has_reader
+                else "give config.json the sizes of the tensors, or save the model again with "
+                "save_pretrained(folder)"
             )
+            line = f"tensors have other shapes than config.json implies; {remedy}"
         raise UserError(f"{name} is not read by transformers ({line[:300]})") from error
 
 
@@ -157,5 +161,5 @@ def _transformers() -> Any:
     except ImportError as error:
         raise UserError(
             "capture runs models by transformers, which is not installed: "
-            "pip install 'attlas[torch]' transformers"
+            "pip install '.[torch]' transformers in a clone of attlas"
         ) from error

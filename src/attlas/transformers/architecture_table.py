@@ -67,7 +67,7 @@ def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
     """The architecture that a configuration names.
 
     Raises:
-        UserError: if it names none that is read, with the nearest one and what is missing. The
+        UserError: if it names none that is read, with the nearest one and the remedy. The
             nearest is the one that knows most of the configuration's keys; of several, the one
             that is spelt most alike.
 
@@ -76,7 +76,8 @@ def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: model: model_type 'deberta' is not read; the nearest known \
-one is 'bert'; missing is a file in attlas/transformers/architectures that maps its tensors
+one is 'bert': correct model_type if it is that, or give the model's folder or torch.nn.Module, \
+which PyTorch can run
     """
     table = architecture_table()
     kind = config.get("model_type")
@@ -92,7 +93,8 @@ one is 'bert'; missing is a file in attlas/transformers/architectures that maps 
     nearest = max(table, key=lambda known: _nearness(config, kind, known))
     raise UserError(
         f"{name}: model_type '{printable(kind)[:80]}' is not read; the nearest known one is "
-        f"'{nearest}'; missing is a file in attlas/transformers/architectures that maps its tensors"
+        f"'{nearest}': correct model_type if it is that, or give the model's folder or "
+        "torch.nn.Module, which PyTorch can run"
     )
 
 

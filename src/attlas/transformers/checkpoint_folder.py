@@ -13,6 +13,7 @@ from attlas._files.file_changes import folder_lock, is_named_by_content, pair_st
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.transformers.adapter_folder import ADAPTER, ADAPTER_TENSORS, base_of, merged
+from attlas.transformers.architecture_table import architecture_table
 from attlas.transformers.gguf_model import read_gguf_model
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
@@ -104,9 +105,25 @@ def _adapted(folder: Path) -> tuple[dict[str, Any], dict[str, Unread], tuple[str
         instead = _instead(pickle.suffix) if pickle.is_file() else ": save the adapter again"
         raise UserError(f"{name} holds {ADAPTER} and no {ADAPTER_TENSORS}{instead}")
     config, tensors, notes = _folder(base)
+    _require_reader(config, name)
     adapter = tensors_of_files([SafetensorsFile(folder / ADAPTER_TENSORS)])
     note = f"LoRA: {name} was merged with {printable(str(base))}."
     return config, merged(tensors, adapter, settings), (*notes, note)
+
+
+def _require_reader(config: Mapping[str, Any], name: str) -> None:
+    """Check that attlas reads an adapter's base: PyTorch runs no folder of an adapter.
+
+    Raises:
+        UserError: if it does not.
+    """
+    kind = config.get("model_type")
+    if kind not in architecture_table():
+        raise UserError(
+            f"{name} adapts a model of model_type '{printable(str(kind))[:80]}', which attlas does "
+            "not read itself: merge it with its base, by "
+            "model.merge_and_unload().save_pretrained(folder), and PyTorch runs that folder"
+        )
 
 
 def _sealed(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]] | None:
@@ -176,6 +193,11 @@ def _instead(suffix: str) -> str:
             " only, a pickle, which can run code when it is read: convert it where you trust it, "
             "with model.save_pretrained(folder, safe_serialization=True)"
         )
+    if suffix == ".onnx":
+        return (
+            ", which holds a graph and no named layers: give the folder that it was exported from, "
+            "as save_pretrained(folder) writes it"
+        )
     return ": give a folder with config.json and model.safetensors, or a .safetensors file"
 
 
@@ -203,7 +225,12 @@ def _sharded(folder: Path, index: Path) -> dict[str, Unread]:
 
 
 def _config(folder: Path, what: str) -> dict[str, Any]:
-    config = _json(folder / CONFIG, CONFIGURATION, f"it says what {what} is")
+    config = _json(
+        folder / CONFIG,
+        CONFIGURATION,
+        f"it says what {what} is; copy it from where the model was trained, or save the model "
+        "again with save_pretrained(folder)",
+    )
     # llama2.c has no file of this name; whoever writes one lists its sizes as model.py does.
     if "model_type" not in config and {"dim", "n_layers", "n_heads"} <= config.keys():
         config["model_type"] = "llama2.c"
