@@ -144,7 +144,5 @@ def test_an_adapter_of_a_type_that_attlas_does_not_read_is_refused_with_the_reme
     folders(tmp_path)
     config = json.loads((tmp_path / "base" / "config.json").read_text())
     (tmp_path / "base" / "config.json").write_text(json.dumps(config | {"model_type": "olmo2"}))
-    with pytest.raises(
-        UserError, match=r"of model_type 'olmo2', .*merge_and_unload"
-    ):
+    with pytest.raises(UserError, match=r"of model_type 'olmo2', .*merge_and_unload"):
         load_model(tmp_path / "adapter")
