@@ -67,7 +67,20 @@ def test_what_was_written_is_read_as_it_was(tmp_path):
     assert list(again.settings) == list(given.settings)
 
 
-@pytest.mark.parametrize("value", [(1, 2), np.float32(0.1), {1: 2}, np.arange(2), object()])
+def test_arrays_and_names_of_an_answer_are_read_as_they_were(tmp_path):
+    store = StoredEntries(tmp_path)
+    given = {"n": np.array([64, 1024]), "x": np.array([[0.1, np.nan]], np.float32)}
+    store.write("a", entry(values={**given, "words": {np.str_("m"): np.array(["a", "bc"])}}))
+    fields = store.read("a")
+    assert fields is not None
+    found = fields["values"]
+    for name, array in [*given.items(), ("words", np.array(["a", "bc"]))]:
+        same = found[name]["m"] if name == "words" else found[name]
+        np.testing.assert_array_equal(same, array)
+        assert same.dtype == array.dtype
+
+
+@pytest.mark.parametrize("value", [(1, 2), np.float32(0.1), {1: 2}, np.array([{}]), object()])
 def test_an_answer_that_json_would_change_is_not_stored(tmp_path, value):
     store = StoredEntries(tmp_path)
     store.write("a", entry(values={"value": value}))

@@ -35,6 +35,8 @@ MOST_BYTES = 2 * 10**8
 """Most bytes of stored entries; all experiments take a hundredth."""
 _LARGEST = 2**26
 _LEVEL = 1
+_ARRAY = "\0array"
+"""The name under which an array stands in JSON."""
 
 
 def entry_folder() -> Path:
@@ -73,7 +75,8 @@ class StoredEntries:
         from attlas.projects.bibliography import all_references
 
         present = [data_set.name for data_set in list_sets() if is_present(data_set)]
-        settings = sorted((name, repr(value)) for name, value in mpl.rcParams.items())
+        # The canvas of a page is its own: no backend draws it.
+        settings = [[n, repr(mpl.rcParams[n])] for n in sorted(mpl.rcParams) if n != "backend"]
         references = sorted((key, repr(value)) for key, value in all_references().items())
         package = package_digest(without=("cli/",))
         return _digest([machine_digest(), package, settings, references, present])
@@ -153,7 +156,9 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     )
     table = None if document["table"] is None else Markup(document["table"])
     problems = tuple(document["problems"])
-    return {**document, "drawings": drawings, "table": table, "problems": problems}
+    values = _value(document["values"])
+    changed = {"drawings": drawings, "table": table, "problems": problems, "values": values}
+    return {**document, **changed}
 
 
 def _plain(value: Any) -> Any:
@@ -165,11 +170,25 @@ def _plain(value: Any) -> Any:
         return _plain(item)
     if value is None or type(value) in (bool, int, float, str):
         return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        return {_ARRAY: [value.dtype.str, value.tolist()]}
     if type(value) is list:
         return [_plain(entry) for entry in value]
-    if isinstance(value, Mapping) and all(type(name) is str for name in value):
-        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {str(name): _plain(entry) for name, entry in value.items()}
     raise _NotPlainError
+
+
+def _value(plain: Any) -> Any:
+    """A value of an answer from what `_plain` has made of it."""
+    if isinstance(plain, list):
+        return [_value(entry) for entry in plain]
+    if isinstance(plain, dict) and _ARRAY in plain:
+        kind, entries = plain[_ARRAY]
+        return np.array(entries, dtype=kind)
+    if isinstance(plain, dict):
+        return {name: _value(entry) for name, entry in plain.items()}
+    return plain
 
 
 def _array_digest(name: str, array: np.ndarray) -> str:
