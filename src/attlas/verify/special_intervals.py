@@ -37,7 +37,7 @@ def _context(digits: int) -> Context:
     return Context(prec=digits, Emax=10**9, Emin=-(10**9))
 
 
-_DIGITS = _context(_PREC)
+_DIGITS = Context(prec=_PREC, Emax=10**9, Emin=-(10**9))
 
 
 @lru_cache(8)

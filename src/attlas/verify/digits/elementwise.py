@@ -45,9 +45,11 @@ def logarithm(ctx: Any, a: Any) -> Any:
 
 
 def power(ctx: Any, a: Any, b: Any) -> Any:
-    """The real power, NaN where it is complex."""
+    """The real power, NaN where it is complex; a whole power of a complex number."""
     if b == 0:
         return ctx.one
+    if isinstance(a, ctx.mpc):
+        return a**b
     if a == 0:
         return ctx.inf if b < 0 else ctx.zero
     if ctx.isfinite(a) and ctx.isfinite(b) and abs(b * ctx.log(abs(a))) > _FARTHEST:
@@ -88,7 +90,44 @@ def _log_gamma(ctx: Any, a: Any) -> Any:
 
 
 def _polygamma(ctx: Any, m: Any, a: Any) -> Any:
-    return ctx.nan if a <= 0 and a == ctx.floor(a) else ctx.psi(int(m), a)
+    undefined = (a <= 0 and a == ctx.floor(a)) or m < 0 or m != ctx.floor(m)
+    return ctx.nan if undefined else ctx.psi(int(m), a)
+
+
+def _hurwitz_zeta(ctx: Any, s: Any, q: Any) -> Any:
+    if s == 1:
+        return ctx.inf
+    return real_or_nan(ctx, ctx.zeta(s, q)) if s > 1 and q > 0 else ctx.nan
+
+
+def _lower_gamma(ctx: Any, s: Any, a: Any) -> Any:
+    """The share of the gamma function below a number."""
+    if not (s > 0 and a >= 0):
+        return ctx.nan
+    if not ctx.isfinite(a):
+        return ctx.one
+    return ctx.gammainc(s, 0, a, regularized=True)
+
+
+def _upper_gamma(ctx: Any, s: Any, a: Any) -> Any:
+    """The share of the gamma function above a number."""
+    if not (s > 0 and a >= 0):
+        return ctx.nan
+    return ctx.gammainc(s, a, regularized=True) if ctx.isfinite(a) else ctx.zero
+
+
+def _slope_of_lower_gamma(ctx: Any, s: Any, a: Any) -> Any:
+    """The derivative by the order, whose digits are halved by differences: of twice as many."""
+    if not (s > 0 and a > 0 and ctx.isfinite(a)):
+        return ctx.zero if a == 0 else ctx.nan
+    with ctx.workdps(2 * ctx.dps):
+        return ctx.diff(lambda t: ctx.gammainc(t, 0, a, regularized=True), s)
+
+
+def _incomplete_beta(ctx: Any, a: Any, b: Any, x: Any) -> Any:
+    if not (a > 0 and b > 0 and 0 <= x <= 1):
+        return ctx.nan
+    return ctx.betainc(a, b, 0, x, regularized=True)
 
 
 def _normal_quantile(ctx: Any, a: Any) -> Any:
@@ -193,6 +232,7 @@ RULES: dict[str, Rule] = {
     "real": _plainly(lambda a: a.real),
     "imag": _plainly(lambda a: a.imag),
     "conj": _of(lambda ctx, a: ctx.conj(a), 1),
+    "complex": _of(lambda ctx, a, b: ctx.mpc(a, b), 1),
     "square": _plainly(lambda a: a * a),
     "div": _of(divide, 1),
     "max": _of(larger, 1),
@@ -217,11 +257,11 @@ RULES: dict[str, Rule] = {
     "lgamma": _of(_log_gamma, 50),
     "digamma": _of(lambda ctx, a: _polygamma(ctx, 0, a), 50),
     "polygamma": _of(_polygamma, 100),
-    "igamma": _of(lambda ctx, s, a: ctx.gammainc(s, 0, a, regularized=True), 500),
-    "igammac": _of(lambda ctx, s, a: ctx.gammainc(s, a, regularized=True), 500),
-    "regularized_incomplete_beta": _of(
-        lambda ctx, a, b, x: ctx.betainc(a, b, 0, x, regularized=True), 500
-    ),
+    "zeta": _of(_hurwitz_zeta, 500),
+    "igamma": _of(_lower_gamma, 500),
+    "igammac": _of(_upper_gamma, 500),
+    "igamma_grad_a": _of(_slope_of_lower_gamma, 5000),
+    "regularized_incomplete_beta": _of(_incomplete_beta, 500),
     "bessel_i0e": _bessel(0),
     "bessel_i1e": _bessel(1),
     "sign": _of(_sign, 1),

@@ -12,10 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.errors import in_short
-from attlas.verify.digits import elementwise, integers, linear_algebra, movement, reductions
+from attlas.verify.digits import (
+    elementwise,
+    fourier,
+    integers,
+    linear_algebra,
+    movement,
+    reductions,
+)
+from attlas.verify.digits.omissions import OMISSIONS
 from attlas.verify.digits.precision import Precision, Unconfirmed, in_digits
 
-RULES = {**elementwise.RULES, **reductions.RULES, **linear_algebra.RULES}
+RULES = {**elementwise.RULES, **reductions.RULES, **linear_algebra.RULES, **fourier.RULES}
 """Operations with a rule, by the name of the primitive."""
 
 
@@ -59,8 +67,8 @@ def uncovered(program: Any) -> set[str]:
     """Names of the operations of a program that have no rule in digits.
 
     Examples:
-        >>> uncovered(jax.make_jaxpr(jnp.fft.fft)(jnp.ones(4))) - {"convert_element_type"}
-        {'fft'}
+        >>> uncovered(jax.make_jaxpr(lambda x: jnp.nextafter(x, jnp.sin(x)))(1.0))
+        {'nextafter'}
     """
     missing = set()
     for equation in getattr(program, "jaxpr", program).eqns:
@@ -68,7 +76,8 @@ def uncovered(program: Any) -> set[str]:
         inner = [p for value in equation.params.values() for p in _programs(value)]
         for part in inner:
             missing |= uncovered(part)
-        kinds = [v.aval.dtype for v in (*equation.invars, *equation.outvars)]
+        variables = (*equation.invars, *equation.outvars)
+        kinds = [v.aval.dtype for v in variables if hasattr(v.aval, "dtype")]
         rounded = any(jnp.issubdtype(kind, jnp.inexact) for kind in kinds)
         ruled = RULES.keys() | _LOOPS.keys() | movement.MOVES | movement.UNCHANGED
         ruled |= reductions.SCATTERS.keys() | {"select_n", "iota", "bitcast_convert_type"}
@@ -89,7 +98,7 @@ def _entered(precision: Precision, value: Any) -> Any:
     if in_digits(value) or (dtype is not None and jnp.issubdtype(dtype, jax.dtypes.extended)):
         return value
     array = np.asarray(value)
-    return precision.exact(array) if jnp.issubdtype(array.dtype, jnp.floating) else array
+    return precision.exact(array) if jnp.issubdtype(array.dtype, jnp.inexact) else array
 
 
 def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
@@ -99,10 +108,12 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
     if _is_matrix_exponential(equation):
         return linear_algebra.exponential_of_matrix(precision, details, *inputs)
     inner = next((details[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in details), None)
+    if details.get("name") == "signbit" and in_digits(inputs[0]):  # it looks at bits
+        return [precision.each(lambda x: x < 0, inputs[0]).astype(bool)]
     if inner is not None:
         return evaluate(precision, inner, inputs)
     for variable in (*equation.invars, *equation.outvars):
-        dtype = variable.aval.dtype
+        dtype = getattr(variable.aval, "dtype", np.float64)
         if jnp.issubdtype(dtype, jnp.inexact) and dtype != np.float64:
             if dtype == np.complex128 and (name in _OF_COMPLEX or name in movement.MOVES):
                 continue
@@ -124,7 +135,8 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
         return movement.moved(precision, equation, inputs)
     rules = RULES if precision.rules is None else precision.rules
     if name not in rules:
-        raise Unconfirmed(f"the operation '{name}' has no rule in digits")
+        why = f": {OMISSIONS[name]}" if name in OMISSIONS else ""
+        raise Unconfirmed(f"the operation '{name}' has no rule in digits{why}")
     try:
         value = rules[name](precision, details, *inputs)
     except (ArithmeticError, ValueError, precision.ctx.NoConvergence) as error:
@@ -163,9 +175,18 @@ def _while(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
     first, second = details["cond_nconsts"], details["body_nconsts"]
     condition, body = inputs[:first], inputs[first : first + second]
     state = inputs[first + second :]
-    while bool(evaluate(precision, details["cond_jaxpr"], [*condition, *state])[0]):
-        state = evaluate(precision, details["body_jaxpr"], [*body, *state])
-    return state
+    while True:
+        # Under vmap a loop has one truth value for each instance, and those that ended wait.
+        (runs,) = evaluate(precision, details["cond_jaxpr"], [*condition, *state])
+        runs = np.asarray(runs, dtype=bool)
+        if not runs.any():
+            return state
+        outputs = evaluate(precision, details["body_jaxpr"], [*body, *state])
+        if not runs.all():
+            masks = (runs.reshape(runs.shape + (1,) * (np.ndim(x) - runs.ndim)) for x in outputs)
+            pairs = zip(masks, outputs, state, strict=True)
+            outputs = [np.where(mask, after, before) for mask, after, before in pairs]
+        state = outputs
 
 
 def _scan(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
@@ -205,8 +226,13 @@ def _platform(precision: Precision, equation: Any, inputs: list[Any]) -> list[An
     return [np.asarray(fits[0], dtype=np.int32)]
 
 
-_OF_COMPLEX = frozenset({"eig", "real", "imag", "abs", "conj", "neg", "add", "sub", "mul"})
-"""Operations whose rules hold for complex numbers, which the eigenvalues of a matrix are."""
+_OF_COMPLEX = frozenset({
+    *("eig", "real", "imag", "abs", "conj", "complex", "neg", "add", "add_any", "sub", "mul"),
+    *("div", "square", "integer_pow", "exp", "eq", "ne", "reduce_sum", "cumsum", "dot_general"),
+    *("fft", "convert_element_type", "conv_general_dilated", "select_n", "scatter-add"),
+    *movement.UNCHANGED,
+})  # fmt: skip
+"""Operations whose rules hold for complex numbers: those of eigenvalues and of transforms."""
 _LOOPS: dict[str, Callable[..., list[Any]]] = {
     "cond": _conditional,
     "while": _while,

@@ -19,7 +19,7 @@ MOVES = frozenset({
     *("dynamic_update_slice", "scatter"),
 })  # fmt: skip
 """Operations that give some of the entries of their operands."""
-UNCHANGED = frozenset({"stop_gradient", "optimization_barrier", "copy", "copy_p"})
+UNCHANGED = frozenset({"stop_gradient", "optimization_barrier", "copy", "copy_p", "device_put"})
 """Operations that give their operands as they are."""
 
 

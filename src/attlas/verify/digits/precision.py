@@ -60,7 +60,10 @@ class Precision:
             >>> Precision(30).real(np.float64(0.25))
             mpf('0.25')
         """
-        return value if isinstance(value, self.ctx.mpf) else self.ctx.mpf(_plain(value))
+        if isinstance(value, self.ctx.mpf | self.ctx.mpc):
+            return value
+        plain = _plain(value)
+        return self.ctx.mpc(plain) if isinstance(plain, complex) else self.ctx.mpf(plain)
 
     def exact(self, array: Any) -> np.ndarray:
         """Floats, integers or truth values as an array of numbers of mpmath.

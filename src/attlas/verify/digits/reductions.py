@@ -157,9 +157,11 @@ def _scattered(combine: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 
 def _convert(precision: Precision, details: Mapping[str, Any], a: np.ndarray) -> np.ndarray:
-    """Numbers of mpmath as integers, truncated, or as truth values."""
+    """Numbers of mpmath as integers, truncated, as truth values, or without imaginary part."""
     kind = np.dtype(details["new_dtype"])
-    if kind.kind == "f":
+    if kind.kind == "f" and any(isinstance(x, precision.ctx.mpc) for x in a.flat):
+        return precision.each(lambda x: x.real, a)
+    if kind.kind in "fc":
         return a
     if kind.kind == "b":
         return precision.each(lambda x: x != 0, a).astype(bool)
@@ -168,6 +170,7 @@ def _convert(precision: Precision, details: Mapping[str, Any], a: np.ndarray) ->
 
 SCATTERS: dict[str, Callable[..., np.ndarray]] = {
     "scatter-add": _scattered(_add),
+    "scatter-sub": _scattered(lambda ctx, a, b: a - b),
     "scatter-mul": _scattered(_multiply),
     "scatter-min": _scattered(smaller),
     "scatter-max": _scattered(larger),
