@@ -38,8 +38,8 @@ def points(name):
 
 
 def test_every_function_has_a_reference_and_a_rule():
-    assert special_intervals.FUNCTIONS.keys() == REFERENCE.keys()
-    assert REFERENCE.keys() | {"polygamma"} <= RULES.keys()
+    assert special_intervals.FUNCTIONS.keys() == REFERENCE.keys() | {"polygamma"}
+    assert special_intervals.FUNCTIONS.keys() <= RULES.keys()
 
 
 @pytest.mark.parametrize("name", REFERENCE)

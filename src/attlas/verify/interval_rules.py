@@ -5,6 +5,7 @@ Only ordinary operations have a rule; a decomposition gives its values and not i
 
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.verify import intervals as iv
-from attlas.verify import special_intervals, spectra
+from attlas.verify import spectra
 from attlas.verify.intervals import Interval, Truth, Undecided
 
 LARGEST = 2**20
@@ -334,9 +335,14 @@ def _logistic(a: Interval) -> Interval:
     return _one_over(iv.add(iv.exact(np.ones_like(a.low)), grown))
 
 
-def _not(details: Mapping[str, Any], a: Any) -> Truth:
+def _special(name: str, details: Mapping[str, Any], *operands: Any) -> Interval:
+    from attlas.verify.special_intervals import FUNCTIONS  # few programs have them
+
     del details
-    return Truth(~as_truth(a).may, ~as_truth(a).must)
+    return FUNCTIONS[name](*map(as_interval, operands))
+
+
+_SPECIAL = ("erf", "erfc", "erf_inv", "lgamma", "digamma", "polygamma", "sin", "cos")
 
 
 RULES: dict[str, Callable[..., Any]] = {
@@ -357,8 +363,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "log1p": unary(iv.logarithm_1p),
     "tanh": unary(iv.hyperbolic_tangent),
     "logistic": unary(_logistic),
-    **{name: unary(function) for name, function in special_intervals.FUNCTIONS.items()},
-    "polygamma": binary(special_intervals.polygamma),
+    **{name: partial(_special, name) for name in _SPECIAL},
     "integer_pow": lambda details, a: iv.whole_power(as_interval(a), details["y"]),
     "reduce_sum": lambda details, a: iv.total(as_interval(a), tuple(map(int, details["axes"]))),
     "reduce_prod": lambda details, a: iv.total(
@@ -386,7 +391,7 @@ RULES: dict[str, Callable[..., Any]] = {
     ),
     "and": _logic(operator.and_),
     "or": _logic(operator.or_),
-    "not": _not,
+    "not": lambda details, a: Truth(~as_truth(a).may, ~as_truth(a).must),
     "reduce_and": _reduce_truth(np.all),
     "reduce_or": _reduce_truth(np.any),
 }

@@ -344,13 +344,14 @@ def cosine(a: Interval) -> Interval:
     return _wave(a, 1)
 
 
-FUNCTIONS: dict[str, Callable[[Interval], Interval]] = {
+FUNCTIONS: dict[str, Callable[..., Interval]] = {
     "erf": error_function,
     "erfc": complementary_error_function,
     "erf_inv": inverse_error_function,
     "lgamma": log_gamma,
     "digamma": digamma,
+    "polygamma": polygamma,
     "sin": sine,
     "cos": cosine,
 }
-"""Functions of one argument, by the names of the primitives."""
+"""Functions of intervals, by the names of the primitives."""
