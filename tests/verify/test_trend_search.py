@@ -176,3 +176,37 @@ def test_a_computed_rate_is_searched_with_its_noise_as_it_was_drawn():
     report = challenge(claim, evaluations=12_800)
     assert report.violated
     assert not challenge(claim, method="draws", evaluations=report.evaluations).violated
+
+
+SLOW = {
+    "fourth power": lambda x, n: jnp.exp(-(x**4) * n) + n**-0.5,
+    "square": lambda x, n: jnp.exp(-(x**2) * n) + n**-0.5,
+}
+
+
+@pytest.mark.parametrize("scales", [10.0 ** np.arange(1, 5), 4.0 ** np.arange(2, 9)], ids=len)
+@pytest.mark.parametrize("name", SLOW)
+def test_a_limit_that_few_drawn_instances_contradict_is_not_refused(name, scales):
+    @limit(scales=scales, sample=around_zero, controls=PLATEAU)
+    def stated(x, *, plateau=0.0):
+        r"""$$d_n \to 0$$"""
+        return SLOW[name](x, scales) + plateau, 0 * scales
+
+    assert check(stated).verdict.outcome == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("bound", [0.9, 0.6])
+def test_a_limit_that_fails_on_few_drawn_instances_is_refused_without_a_search(bound):
+    @limit(scales=N, sample=around_zero, controls=PLATEAU)
+    def stated(x, *, plateau=0.0):
+        r"""$$d_n \to 0$$"""
+        return 1 / N + jnp.where(x > bound, 0.5, 0.0) + plateau, 0 * N
+
+    verdict = check(stated).verdict
+    assert verdict.outcome == "VIOLATED"
+    assert float(verdict.witness["x"]) > bound
+
+
+def around_zero(rng, count):
+    """Numbers around zero, near which the limits above are slow."""
+    return {"x": rng.uniform(-1, 1, size=count)}

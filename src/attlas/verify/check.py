@@ -126,6 +126,8 @@ def _once(
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict, evidence = decided(claim, evidence, batch, alpha=alpha, seed=seed)
+        if claim.kind.rule.scaled and verdict.outcome is Outcome.VIOLATED:
+            verdict = _of_few(claim, program, batch, evidence, verdict, seed)
         verdict = _with_stored(claim, _with_witness(verdict, batch), program, batch, stored)
         verdict, exponents = _at_other_sizes(
             claim, verdict, evidence, batch, alpha=alpha, seed=seed
@@ -155,6 +157,28 @@ def _once(
         provenance=provenance_of(claim),
         shrunk=_shrunk(claim, verdict, search),
     )
+
+
+def _of_few(
+    claim: Claim, program: Program, batch: Batch, evidence: Evidence, verdict: Verdict, seed: int
+) -> Verdict:
+    """The verdict on a limit or rate that less than half of the instances contradict.
+
+    At the scales at hand a slow instance of a true statement looks like one of a false statement:
+    the set around it decides, as in a search, where it can be measured at the cost of one.
+    """
+    from attlas.verify.portfolio import affordable
+    from attlas.verify.searchable import is_searchable
+    from attlas.verify.trend_search import lines, trend_verdict
+
+    few = 2 * verdict.statistics["contradicting"] < evidence.applicable.sum()
+    # Of doubled scales a decision has to persist over many doublings already.
+    if not few or claim.declared or not is_searchable(claim):
+        return verdict
+    if not affordable(claim, program, batch, 1, seed):
+        return verdict
+    options = {"seed": seed, "evaluations": len(evidence.applicable), "program": program}
+    return trend_verdict(claim, batch, evidence, tracks=lines(claim, batch, batch, seed), **options)
 
 
 def _is_open(verdict: Verdict) -> bool:

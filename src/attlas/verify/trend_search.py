@@ -191,7 +191,7 @@ def _open(verdict: Verdict, suspects: int) -> Verdict:
     why = verdict.reason
     if suspects:
         why = (
-            f"{suspects} ends of the search contradict it at these scales, but fewer and fewer "
+            f"{suspects} instances contradict it at these scales, but fewer and fewer "
             "instances beside them do as the scales grow: slow is not never"
         )
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why, index=None)
@@ -215,7 +215,8 @@ def _persists(claim: Claim, program: Program, tracks: Sequence[Line], index: int
             return False
         last = measured[-SCALES:]
         if last[-1] < 1:  # else the origin has half of what the end has: another one may not
-            level = np.ptp(last) <= _LEVEL * last[-1]
+            # A radius of 1 is one that was not measured, and level with nothing.
+            level = last.max() < 1 and np.ptp(last) <= _LEVEL * last[-1]
             settles = len(last) == SCALES and bool(stays_away(last))
             return bool(last[-1] > _LEAST) and (bool(level) or settles)
     return False
