@@ -1,6 +1,7 @@
 """Guarantees pay for every choice: models, groups, comparisons, looks."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,3 +98,18 @@ def test_a_sequence_costs_something():
 def test_bad_input_is_one_line(losses, options, said):
     with pytest.raises(UserError, match=said):
         certify(losses, **options)
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+def test_paths_of_predictions_are_certified_as_the_command_does(tmp_path, as_path):
+    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for wrong, file in zip((1, 3), files, strict=True):
+        rows = [f"{n},a,{'b' if n < wrong else 'a'}" for n in range(60)]
+        file.write_text("\n".join(["id,label,prediction", *rows]))
+    result = certify([as_path(file) for file in files])
+    assert [model.model for model in result.models] == ["one", "two"]
+    assert [model.bound.empirical * 60 for model in result.models] == pytest.approx([1, 3])
+    expected = certify([1] + 59 * [0]).models[0].bound.bound
+    assert certify(as_path(files[0])).models[0].bound.bound == expected
+    with pytest.raises(UserError, match=r"is a folder, of a model perhaps: .* by `attlas certify"):
+        certify(as_path(tmp_path))

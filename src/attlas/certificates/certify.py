@@ -5,12 +5,15 @@ fail with probability delta, so that the reader may choose among them afterwards
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from attlas._files.plain_file import printable
 from attlas.bounds.generalisation.conditions import require_delta
 from attlas.bounds.generalisation.improvement_limit import examples_to_decide, improvement_limit
 from attlas.bounds.generalisation.mean_bound import mean_bound
@@ -134,7 +137,13 @@ class Certification:
 
 
 def certify(
-    losses: ArrayInput | Mapping[str, ArrayInput] | Predictions | Sequence[Predictions],
+    losses: ArrayInput
+    | Mapping[str, ArrayInput]
+    | Predictions
+    | Sequence[Predictions]
+    | str
+    | os.PathLike[str]
+    | Sequence[str | os.PathLike[str]],
     *,
     delta: float = DELTA,
     at_most: float | None = None,
@@ -151,7 +160,7 @@ def certify(
 
     Args:
         losses: in [0, 1], of shape [n], 1 for an error: of one model, or by name of several on the
-            same examples; or `read_predictions` of files.
+            same examples; or paths of files of predictions, or what `read_predictions` returns.
         delta: probability that any certificate fails.
         at_most: the risk that a model shall have at most.
         baseline: the model with which each other is compared, at a further delta for all
@@ -206,13 +215,31 @@ class _Asked(NamedTuple):
 def _read(losses: Any, groups: Sequence[str]) -> tuple[Predictions, ...]:
     if isinstance(losses, Predictions):
         return (losses,)
+    if isinstance(losses, str | os.PathLike):
+        return (_of_file(losses),)
     if isinstance(losses, Mapping):
         return tuple(
             predictions_of(str(name), values, groups=groups) for name, values in losses.items()
         )
     if isinstance(losses, Sequence) and losses and isinstance(losses[0], Predictions):
         return tuple(losses)
+    if isinstance(losses, Sequence) and losses and isinstance(losses[0], str | os.PathLike):
+        return tuple(_of_file(file) for file in losses)
     return (predictions_of("model", losses, groups=groups),)
+
+
+def _of_file(file: str | os.PathLike[str]) -> Predictions:
+    """The predictions in a file, whose columns have their usual names."""
+    from attlas.certificates.prediction_file import read_predictions
+
+    path = Path(file)
+    if path.is_dir():
+        name = printable(str(path))
+        raise UserError(
+            f"{name} is a folder, of a model perhaps: it answers a text by `attlas certify FOLDER "
+            "--text FILE --labels FILE`; here give a file of predictions, or losses"
+        )
+    return read_predictions(path)
 
 
 def _require(
