@@ -29,6 +29,10 @@ SMALLEST_GROUP = 10
 """Fewest examples of a group: the certificate of a smaller one is vacuous, and costs the others."""
 
 
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""The path of a file, or paths of several."""
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """The certificate of one model on all examples, or on a group of them.
@@ -137,13 +141,7 @@ class Certification:
 
 
 def certify(
-    losses: ArrayInput
-    | Mapping[str, ArrayInput]
-    | Predictions
-    | Sequence[Predictions]
-    | str
-    | os.PathLike[str]
-    | Sequence[str | os.PathLike[str]],
+    losses: ArrayInput | Mapping[str, ArrayInput] | Predictions | Sequence[Predictions] | Files,
     *,
     delta: float = DELTA,
     at_most: float | None = None,
