@@ -123,7 +123,7 @@ def _once(
     with FACTORISING, jax.enable_x64(True):  # claims may factorise
         program = compile_program(claim) if program is None else program
         batch = draw_batch(claim, seed, count)
-        holds, sides = program(batch)
+        holds, sides = _evaluated(claim, program, batch, alpha=alpha, seed=seed)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict, evidence = decided(claim, evidence, batch, alpha=alpha, seed=seed)
         if claim.kind.rule.scaled and verdict.outcome is Outcome.VIOLATED:
@@ -179,6 +179,15 @@ def _of_few(
         return verdict
     options = {"seed": seed, "evaluations": len(evidence.applicable), "program": program}
     return trend_verdict(claim, batch, evidence, tracks=lines(claim, batch, batch, seed), **options)
+
+
+def _evaluated(claim: Claim, program: Program, batch: Batch, *, alpha: float, seed: int) -> tuple:
+    """What the program gives for a batch, with the terms that cancel where a trend stays open."""
+    if not claim.kind.rule.scaled:
+        return program(batch)
+    from attlas.verify.cancellation import with_cancelled_terms
+
+    return with_cancelled_terms(claim, program, batch, program(batch), alpha=alpha, seed=seed)
 
 
 def _is_open(verdict: Verdict) -> bool:

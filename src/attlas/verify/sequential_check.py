@@ -1,9 +1,10 @@
 """Looks at a limit or rate whose scales are doubled until it is decided or the time is over.
 
 A look takes all scales so far, and costs a compilation. The first one is made in any case, further
-ones within two processor seconds. A verdict that is reached stays, while the
-controls that are still open are looked at again. The looks share the error probability: half of it
-is for the first, a quarter for the second, and so on.
+ones within two processor seconds. A verdict that is reached stays, while the controls that are
+still open are looked at again; but a violation by drawn instances that is not expected must last as
+long as the time does: a ratio t / (t + c) grows like t up to c. The looks share the error
+probability: half of it is for the first, a quarter for the second, and so on.
 """
 
 import time
@@ -46,7 +47,7 @@ def sequential_check(
     begun = time.process_time()
     # A search moves instances at the scales of the first look, and decides at more of its own.
     report = look(replace(claim, scales=scales), alpha / 2, effort)
-    while any(map(_is_open, _verdicts(report))) and not _is_broken(report):
+    while _is_unsettled(report):
         cost = time.process_time() - begun
         spent += cost if looks > 1 else 0.0
         cheapest = min(cheapest, cost)
@@ -63,13 +64,18 @@ def sequential_check(
     return report
 
 
-def _verdicts(report: CheckReport) -> list[Verdict]:
-    return [report.verdict, *(control.verdict for control in report.controls)]
+def _is_unsettled(report: CheckReport) -> bool:
+    """Whether more scales may decide it otherwise; a counterexample of the search is settled."""
+    if report.challenge is not None and report.challenge.violated:
+        return False
+    verdicts = [report.verdict, *(control.verdict for control in report.controls)]
+    return _is_doubtful(report) or any(map(_is_open, verdicts))
 
 
-def _is_broken(report: CheckReport) -> bool:
-    """Whether the search of the first look found a counterexample."""
-    return report.challenge is not None and report.challenge.violated
+def _is_doubtful(report: CheckReport) -> bool:
+    """Whether drawn instances violate what is expected to hold, at the scales so far."""
+    found = report.verdict.outcome is Outcome.VIOLATED
+    return found and report.expect is not Outcome.VIOLATED
 
 
 def _is_open(verdict: Verdict) -> bool:
@@ -83,7 +89,10 @@ def _first_decisions(before: CheckReport, after: CheckReport) -> CheckReport:
         new if _is_open(old.verdict) else old
         for old, new in zip(before.controls, after.controls, strict=True)
     )
-    verdict = after.verdict if _is_open(before.verdict) else before.verdict
+    fades = _is_doubtful(before) and (
+        _is_open(after.verdict) or after.verdict.outcome is Outcome.SUPPORTED
+    )
+    verdict = after.verdict if _is_open(before.verdict) or fades else before.verdict
     return replace(after, verdict=verdict, controls=controls, challenge=before.challenge)
 
 

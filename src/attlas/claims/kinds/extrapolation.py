@@ -107,6 +107,22 @@ def stays_away(distance: np.ndarray) -> np.ndarray:
     return level | grows | (slows & steady & little)
 
 
+def plateau_in_errors(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Whether the last step is within the errors, and with them below a tenth of the distance.
+
+    Args:
+        distance: non-negative numbers of shape (..., 4).
+        error: what each may be wrong by, same shape.
+
+    Examples:
+        >>> plateau_in_errors(np.array([1.0, 0.5, 0.2, 0.2]), np.full(4, 1e-3))
+        np.True_
+    """
+    fall, width = distance[..., 2] - distance[..., 3], error[..., 2] + error[..., 3]
+    least = distance[..., 3] - error[..., 3]
+    return (np.abs(fall) <= width) & (np.abs(fall) + width < SHARE * least)
+
+
 def left_of_fall(distance: np.ndarray) -> np.ndarray:
     r"""How far distances at four scales still move if their steps go on shrinking as they did.
 

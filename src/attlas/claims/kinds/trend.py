@@ -26,12 +26,15 @@ from attlas.claims.kinds.extrapolation import (
     SHARE,
     doublings_needed,
     keeps_growing,
+    plateau_in_errors,
     slopes,
     stays_away,
     stays_bounded,
     still_grows,
     vanishes,
 )
+from attlas.claims.kinds.slow_bound import stays_below
+from attlas.claims.kinds.vanishing import ends_as_zero
 from attlas.claims.sides import Evidence, Rule
 from attlas.claims.verdict import Outcome, Verdict
 
@@ -98,8 +101,13 @@ class Trend(Rule):
         rows = self.trends(evidence, roundings)
         if self.doubled:
             rows = self._persistent(evidence, roundings, alpha, rows)
+        below = self.below_constant(evidence)
+        served = int(np.any(below & ~rows.complies, axis=1).sum())
+        rows = rows._replace(complies=rows.complies | below, contradicts=rows.contradicts & ~below)
         trends = _of_instances(rows)
         text, slack, numbers = self.summary(evidence, trends)
+        if served:
+            text += f"; on {served} of them since one constant serves all scales up to 2^53"
         verdict = self._of_all(trends)
         if verdict.index is not None:  # of the batch, which holds others beside the applicable ones
             index = int(np.flatnonzero(evidence.applicable)[verdict.index])
@@ -129,6 +137,10 @@ class Trend(Rule):
         del needed
         shape = _every(evidence, evidence.left).shape[:2]
         return np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool)
+
+    def below_constant(self, evidence: Evidence) -> np.ndarray:
+        """Which rows comply since one constant serves all scales; none of a limit."""
+        return np.zeros(_every(evidence, evidence.left).shape[:2], dtype=bool)
 
     def _of_all(self, trends: Trends) -> Verdict:
         """VIOLATED where an instance contradicts the statement, SUPPORTED where all comply."""
@@ -199,7 +211,7 @@ class Limit(Trend):
         distance, allowed = self._distance(evidence, roundings)
         wrong = possible_errors(_last_of(evidence, evidence.error)) * allowed
         away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
-        return away | _plateau_in_errors(distance, allowed)
+        return away | plateau_in_errors(distance, allowed)
 
     def lasting(self, evidence: Evidence, needed: int) -> tuple[np.ndarray, np.ndarray]:
         """Where the distance falls in all, or is the largest so far; none complies by that."""
@@ -266,7 +278,9 @@ class Rate(Trend):
             return np.any(stays_bounded((ratio + part * grown) * spread, scales), axis=0)
 
         resolution = np.where(vanished, 1.0, smallest_refused(complies))
-        tends = (complies(0.0) & (resolution <= 1) & readable) | vanished
+        # A ratio that falls hides no growing part that would end above where it began.
+        hidden = resolution * ratio[..., -1] <= ratio.max(axis=-1)
+        tends = (complies(0.0) & hidden & readable) | vanished
         return Trends(tends, self.contradicts(evidence, roundings), resolution)
 
     def contradicts(self, evidence: Evidence, roundings: int) -> np.ndarray:
@@ -294,26 +308,25 @@ class Rate(Trend):
         outgrown = ratio[..., -1] > ratio[..., :-1].max(axis=-1)
         return level, positive & outgrown & ((most <= (1 + SHARE) * least) | (least >= 1))
 
+    def below_constant(self, evidence: Evidence) -> np.ndarray:
+        """Where the bound is a power of the logarithm, and one constant serves all scales."""
+        sides = (evidence.left, evidence.right, _scales(evidence))
+        return stays_below(*(_every(evidence, side) for side in sides))
+
     def _vanished(self, evidence: Evidence, roundings: int) -> np.ndarray:
         """Which rows have a left side that ends as zero to rounding, however large that may be.
 
-        From some scale on its size is at most the rounding of its largest value and of its terms,
-        and the certified errors; and even as large as that its ratio to the right side would stay
-        below an earlier one. At a scale t that is doubled there are t roundings more.
+        Rounding is that of its largest value and of its terms; at a scale t that is doubled there
+        are t roundings more.
         """
         names = ("left", "right", "magnitude", "error")
         left, right, magnitude, error = (_every(evidence, getattr(evidence, n)) for n in names)
-        size = np.abs(left)
-        largest = np.maximum(size.max(axis=-1, keepdims=True), magnitude)
+        largest = np.maximum(np.abs(left).max(axis=-1, keepdims=True), magnitude)
         count = roundings * np.ones_like(left)
         if self.doubled:
             count += _every(evidence, _scales(evidence))
         unit = count * float(np.finfo(float).eps) * largest + error
-        ends = np.logical_and.accumulate((size <= unit)[..., ::-1], axis=-1)[..., ::-1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            earlier = np.max(size / right, axis=-1, initial=0, where=~ends)
-            later = np.max(unit / right, axis=-1, initial=0, where=ends)
-        return ends[..., -1] & (later <= earlier)
+        return ends_as_zero(left, right, magnitude, unit)
 
     def _ratio(self, evidence: Evidence, roundings: int) -> tuple[np.ndarray, np.ndarray]:
         """The last four ratios and relative errors of the left side; 1 and 1 on unreadable rows."""
@@ -345,13 +358,6 @@ class Rate(Trend):
         else:
             shift = evidence.scales ** -np.log10(factor)
             yield replace(evidence, right=evidence.right * shift)
-
-
-def _plateau_in_errors(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Whether the last step is within the errors, and with them below a tenth of the distance."""
-    fall, width = distance[..., 2] - distance[..., 3], error[..., 2] + error[..., 3]
-    least = distance[..., 3] - error[..., 3]
-    return (np.abs(fall) <= width) & (np.abs(fall) + width < SHARE * least)
 
 
 def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
