@@ -2,7 +2,8 @@
 
 Each statement is searched by each method for two processor seconds, without compilation. The
 statements are divided by the SHA-256 of their names: methods are developed on the half `open`, and
-the half `closed` is for the report alone. A row that the file of results has is not computed again.
+the half `closed` is for the report alone. A row that the file of results has is not computed again,
+unless by `--fresh`; each names the commit that it was measured at.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from typing import Any
 
 from attlas.claims.claim import Claim
 from attlas.verify.challenge import challenge
-from benchmarks.interleave import pin_to_one_core, read_cases, write_results
+from benchmarks.interleave import environment, pin_to_one_core, read_cases, write_results
 from benchmarks.statements.methods import HALVES, OURS
 from benchmarks.statements.peers import PEERS, searched
 
@@ -61,27 +62,40 @@ SEARCHES = {name: _by_attlas(method) for method, name in OURS.items()} | {
 }
 
 
+def _stored() -> dict[str, dict[str, Any]]:
+    """The cases of the file of results whose statements exist, by name."""
+    names = {claim.name for half in HALVES for _, claim in statements(half)}
+    by_name = {}
+    for case in read_cases("statements"):
+        commit = case.pop("commit")
+        for row in case["searches"].values():
+            row.setdefault("commit", commit)
+        if case["name"] in names:
+            by_name[case["name"]] = case
+    return by_name
+
+
 def main() -> None:
     """Search each statement by each method, write the file of results and print the counts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--half", choices=HALVES, help="one half alone")
     parser.add_argument("--seconds", type=float, default=2.0, help="processor seconds")
     parser.add_argument("--methods", nargs="+", choices=SEARCHES, default=list(SEARCHES))
-    parser.add_argument("--fresh", action="store_true", help="compute stored rows too")
+    parser.add_argument("--fresh", action="store_true", help="compute stored rows of these again")
     options = parser.parse_args()
-    cases = [] if options.fresh else read_cases("statements")
-    by_name = {case["name"]: case for case in cases}
+    by_name, commit = _stored(), environment()["commit"]
     for half in [options.half] if options.half else HALVES:
         for truth, claim in statements(half):
             case = by_name.setdefault(
                 claim.name, {"name": claim.name, "true": truth, "half": half, "searches": {}}
             )
             for method in options.methods:
-                if method in case["searches"]:
+                if method in case["searches"] and not options.fresh:
                     continue
                 started = time.process_time()
                 row = SEARCHES[method](claim, options.seconds)
                 row["seconds"] = round(time.process_time() - started, 2)
+                row["commit"] = commit
                 case["searches"][method] = row
             said = ", ".join(
                 f"{method} {'found' if row['found'] else '-'}{'!' * row['alarms']}"
