@@ -28,9 +28,9 @@ def with_cancelled_terms(
     """The truth of assumptions, and sides whose `magnitude` is measured where they stay open.
 
     Args:
-        evaluated: what the program gave for the batch.
+        evaluated: output of the program for the batch.
         alpha: error probability of this look.
-        seed: of the directions in which inputs are moved.
+        seed: seed of the directions in which inputs are moved.
 
     Returns:
         The same pair; for a kind without scales, or where all sides are decided, unchanged.

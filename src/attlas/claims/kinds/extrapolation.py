@@ -112,7 +112,7 @@ def plateau_in_errors(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
 
     Args:
         distance: non-negative numbers of shape (..., 4).
-        error: what each may be wrong by, same shape.
+        error: possible error of each, same shape.
 
     Examples:
         >>> plateau_in_errors(np.array([1.0, 0.5, 0.2, 0.2]), np.full(4, 1e-3))

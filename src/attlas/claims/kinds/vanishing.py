@@ -22,7 +22,7 @@ def ends_as_zero(
     Args:
         left: sides of shape (instances, rows, scales); the other arrays have the same shape.
         magnitude: size of the terms.
-        unit: what rounding and certified errors may make of zero.
+        unit: size that rounding and certified errors may give to zero.
 
     Returns:
         Truth values, shape (instances, rows).
