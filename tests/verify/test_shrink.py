@@ -1,19 +1,33 @@
 """Witnesses are shrunk inside what their sampler declares, and the simple one violates as well."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Control, assume
-from attlas.claims.domains.matrices import Semidefinite
-from attlas.claims.domains.vectors import Ball, Simplex
+from attlas.claims.domains.matrices import Orthogonal, Rank, Semidefinite
+from attlas.claims.domains.vectors import (
+    Ball,
+    Box,
+    Nonnegative,
+    OneOf,
+    Ordered,
+    Positive,
+    Real,
+    Simplex,
+    Sphere,
+)
 from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome
 from attlas.verify.challenge import replay
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims
+from attlas.verify.shrink.membership import lies_in
 from attlas.verify.shrink.shrinking import shrunk
 from attlas.verify.shrink.simpler import rounded_entries, whole_arrays, zero_blocks
 from attlas.verify.shrink.simplicity import cost
@@ -127,12 +141,98 @@ def roots(x, square, *, factor=1.0):
     return jnp.sum(square) + 0 * x[0], factor * 4.0
 
 
-def test_arrays_that_others_depend_on_stay_and_the_witness_says_so():
+def test_arrays_that_a_sampler_computes_are_shrunk_by_what_it_draws():
     witness = {"x": np.array([1.5, 1.25, 1.1]), "square": np.array([1.5, 1.25, 1.1]) ** 2}
     small = shrunk(roots, witness)
+    assert small.as_drawn == ()
+    np.testing.assert_array_equal(small.arrays["square"], small.arrays["x"] ** 2)
+    assert np.all((small.arrays["x"] >= 0.5) & (small.arrays["x"] <= 2))
+    assert cost(small.arrays) < cost(witness)
+
+
+def test_arrays_that_no_draws_give_stay_and_the_witness_says_so():
+    def by_key(key, count):
+        return {name: jnp.asarray(v) for name, v in derived(generator(key), count).items()}
+
+    witness = {"x": np.array([1.5, 1.25, 1.1]), "square": np.array([1.5, 1.25, 1.1]) ** 2}
+    small = shrunk(replace(roots, sample=by_key), witness)
     assert small.as_drawn == ("square", "x")
     assert all(np.array_equal(small.arrays[name], witness[name]) for name in witness)
     assert "as drawn   square, x: kept as it was, since no domain" in "\n".join(small.lines())
+
+
+def units(rng, count):
+    """A unit vector and a covariance, which no call draws as they are."""
+    x, factor = rng.normal(size=(count, 6)), rng.normal(size=(count, 3, 3))
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return {"u": unit, "C": factor @ np.swapaxes(factor, 1, 2)}
+
+
+@inequality(sample=units, controls=[half])
+def mass(u, C, *, factor=1.0):
+    r"""$$\sum_i u_i \le 1$$"""
+    return jnp.sum(u) + 0 * C[0, 0], factor * 1.0
+
+
+@inequality(sample=units, controls=[half])
+def spread(u, C, *, factor=1.0):
+    r"""$$\operatorname{tr} C \le 3 \lambda_{\max}(C) / 2$$"""
+    return jnp.trace(C) + 0 * u[0], factor * 1.5 * jnp.linalg.eigvalsh(C)[-1]
+
+
+def test_unit_vectors_and_covariances_are_shrunk_by_their_draws():
+    small = check(mass, challenge_rounds=0).shrunk
+    assert np.count_nonzero(small.arrays["u"]) == 2
+    assert not small.arrays["C"].any()
+    np.testing.assert_allclose(np.linalg.norm(small.arrays["u"]), 1, rtol=1e-15)
+    small = check(spread, challenge_rounds=0).shrunk
+    np.testing.assert_array_equal(np.sort(np.diag(small.arrays["C"])), [0, 1, 1])
+    assert np.count_nonzero(small.arrays["C"]) == 2
+    assert np.count_nonzero(small.arrays["u"]) == 1
+    # A witness that a search moved is none of the draws.
+    u = np.array([3.0, 4.0, 1.0, 2.0, 0.5, 0.25])
+    moved = {"u": u / np.linalg.norm(u), "C": np.diag([1.0, 2.0, 3.3]) + 0.125}
+    assert cost(shrunk(mass, moved).arrays) < cost(moved)
+
+
+DOMAINS = (
+    Real("x", shape=4), Box("x", -1.0, 3.0, shape=4), Positive("x", shape=4),
+    Nonnegative("x", shape=4), Ball("x", 2.0, shape=4), Ball("x", 2.0, norm=1, shape=4),
+    Ball("x", 2.0, norm=np.inf, shape=4), Ball("x", 2.0, norm="spectral", shape=(3, 3)),
+    Ball("x", 2.0, norm="nuclear", shape=(3, 3)), Sphere("x", 1.7, shape=5),
+    Simplex("x", shape=5), Simplex("x", shape=(2, 3), rows=True), Ordered("x", shape=4),
+    OneOf("x", (1.5, 2.0, 4.0), shape=4), Rank("x", 1, shape=(3, 3)),
+    Semidefinite("x", shape=(3, 3)), Orthogonal("x", shape=(3, 3)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda d: f"{type(d).__name__}-{d.axes}")
+def test_a_shrunken_witness_lies_in_its_domain_exactly_and_violates(domain):
+    @inequality(domains=[domain], controls=[half])
+    def first(x, *, factor=1.0):
+        r"""$$x_1 + x_2 \le 1/2$$"""
+        return x.ravel()[0] + x.ravel()[-1], factor * 0.5
+
+    batch = domain.draw(np.random.default_rng(1), 256, {}, {})
+    flat = batch.reshape(len(batch), -1)
+    start = batch[np.flatnonzero((flat[:, 0] + flat[:, -1] > 0.6) & (flat != 0).any(axis=1))[-1]]
+    small = shrunk(first, {"x": start})
+    x = small.arrays["x"]
+    assert cost({"x": x}) <= cost({"x": start})
+    assert lies_in(domain, {"x": x}) or np.array_equal(x, start)
+    assert replay(first, {"x": x}).outcome is Outcome.VIOLATED
+    if isinstance(domain, Real | Box | Nonnegative | Ball | Sphere | Simplex | Ordered):
+        assert cost({"x": x}) < cost({"x": start})
+
+
+def test_a_declared_sum_ends_with_three():
+    @inequality(domains=[Box("x", -3.0, 3.0, shape=8)], controls=[half])
+    def sum_of_declared(x, *, factor=1.0):
+        r"""$$\sum_i x_i \le 2$$"""
+        return jnp.sum(x), factor * 2.0
+
+    small = check(sum_of_declared, challenge_rounds=0).shrunk
+    assert small.arrays["x"].tolist() == [3.0] + [0.0] * 7
 
 
 @inequality(
