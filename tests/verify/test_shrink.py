@@ -27,6 +27,7 @@ from attlas.claims.verdict import Outcome
 from attlas.verify.challenge import replay
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims
+from attlas.verify.shrink.drawn_numbers import drawn_numbers
 from attlas.verify.shrink.membership import lies_in
 from attlas.verify.shrink.shrinking import shrunk
 from attlas.verify.shrink.simpler import rounded_entries, whole_arrays, zero_blocks
@@ -193,6 +194,16 @@ def test_unit_vectors_and_covariances_are_shrunk_by_their_draws():
     u = np.array([3.0, 4.0, 1.0, 2.0, 0.5, 0.25])
     moved = {"u": u / np.linalg.norm(u), "C": np.diag([1.0, 2.0, 3.3]) + 0.125}
     assert cost(shrunk(mass, moved).arrays) < cost(moved)
+
+
+def test_the_numbers_behind_a_drawn_instance_give_it_again():
+    batch = spread.draw(0, 64)
+    witness = {name: np.asarray(value)[5] for name, value in batch.items()}
+    numbers = drawn_numbers(spread, witness, 0, 64)
+    again = numbers.instances([numbers.start])
+    for name, value in witness.items():
+        np.testing.assert_array_equal(np.asarray(again[name])[0], value)
+    assert drawn_numbers(ordered, {"x": np.ones(2)}, 0, 64) is None  # its arrays are searched over
 
 
 DOMAINS = (
