@@ -38,11 +38,13 @@ def whole_orders(rng, count):
 
 def table(rng, count):
     del rng
-    return {"x": np.linspace(0.1, 2.0, count)}
+    return {"x": np.arange(1.0, 1.0 + count)}
 
 
 def stated(function, sample, kind=inequality, **details):
     details = {"controls": HALVED, **details}
+    if sample is table:
+        details = {"count": 5, "enumerates": 5, **details}
     if kind is inequality:
         details["not_attacked"] = "a test"
     return kind(sample=sample, **details)(function)
@@ -101,7 +103,7 @@ def test_a_false_twin_is_not_proved(function, sample, kind):
 
     def sides(instance, changes=None):
         del changes
-        return claim.sides(instance, {"factor": 0.9})
+        return claim.sides(instance, {"factor": 0.7})
 
     false = replace(claim, controls=())
     object.__setattr__(false, "sides", sides)
@@ -137,6 +139,15 @@ def test_real_numbers_that_vary_are_no_finite_set():
         proved_by_enumeration(claim)
 
 
+def test_numbers_that_a_sampler_computes_or_does_not_declare_as_all_are_no_finite_set():
+    """A measured radius is the same at each seed, and proves no bound on what it measures."""
+    computed = stated(growth, lambda rng, count: {"x": np.sqrt(table(rng, count)["x"])})
+    undeclared = stated(growth, lambda rng, count: {"x": 100 * table(rng, count)["x"]})
+    for claim in (replace(computed, enumerates=computed.count), computed, undeclared):
+        with pytest.raises(NotProvedError):
+            proved_by_enumeration(claim)
+
+
 def test_a_control_that_holds_everywhere_stops_a_proof():
     claim = stated(growth, table, controls=[Control("doubled", factor=2.0)])
     with pytest.raises(NotProvedError, match="would be proved too"):
@@ -164,7 +175,9 @@ def test_assumptions_leave_instances_out_and_are_said():
 def test_a_sampler_that_changed_is_noticed():
     claim = stated(growth, table)
     proof = proved_by_enumeration(claim)
-    moved = stated(growth, lambda rng, count: {"x": table(rng, count)["x"] + 1.0})
+    moved = stated(
+        growth, lambda rng, count: {"x": table(rng, count)["x"] + 1.0}, count=5, enumerates=5
+    )
     for claim in (moved, stated(displacement, whole_orders)):
         assert recheck(claim, proof) == "its sampler draws from another set now"
 
@@ -222,7 +235,7 @@ def test_what_is_proved_of_random_statements_holds_at_all_orders():
     rng = np.random.default_rng(3)
     everything = next(
         finite_set(
-            {"s": orders(rng, 400)["s"]}, lambda: None, [{"s": orders(rng, 400)["s"]}]
+            {"s": orders(rng, 400)["s"]}, lambda: None, [{"s": orders(rng, 400)["s"]}], False
         ).batches(120)
     )["s"]  # fmt: skip
     assert len(np.unique(everything, axis=0)) == 120

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.scipy.linalg import expm
 
 from attlas.claims.claim import Control, assume
 from attlas.claims.proof import SQUARES, Proof
@@ -237,3 +238,42 @@ def test_a_random_sum_of_squares_is_found_and_less_than_it_is_not(seed):
     assert squares_agree(total, (), {poly.ONE: 1}, squares)
     at_zero = total.get(poly.ONE, 0)
     assert squares_of({**total, poly.ONE: -1 - at_zero}, ()) is None
+
+
+OBSTACLES = {
+    "signs of roots": (
+        lambda x, y, c: (
+            jnp.linalg.norm(x / jnp.linalg.norm(x) - y / jnp.linalg.norm(y)),
+            2 * c * jnp.linalg.norm(x - y) / (jnp.linalg.norm(x) + jnp.linalg.norm(y)),
+        )
+    ),
+    "a clipped norm": (
+        lambda x, y, c: (
+            jnp.linalg.norm(x / jnp.maximum(1.0, jnp.linalg.norm(x))),
+            c * jnp.linalg.norm(x) + 0 * y[0],
+        )
+    ),
+    "an exponential of a matrix": (
+        lambda x, y, c: (
+            jnp.trace(expm(jnp.outer(x, x))),
+            c * jnp.trace(expm(jnp.outer(x, x) + jnp.outer(y, y))),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_what_has_no_rule_is_said_and_no_exception(name):
+    function = OBSTACLES[name]
+
+    def sides(x, y, *, factor=1.0):
+        r"""$$\lVert x \rVert \le \lVert x \rVert$$ in some form."""
+        return function(x, y, factor)
+
+    claim = inequality(
+        sample=lambda rng, count: {k: rng.normal(size=(count, 2)) for k in "xy"},
+        controls=[Control("a tenth", factor=0.1)],
+        not_attacked="a test",
+    )(sides)
+    result = prove(claim)
+    assert result.method if isinstance(result, Proof) else result

@@ -105,7 +105,8 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
     name, details = equation.primitive.name, equation.params
     if name in _LOOPS:
         return _LOOPS[name](precision, equation, inputs)
-    if _is_matrix_exponential(equation):
+    # Other rules than those of digits, such as exact ones, know no exponential of a matrix.
+    if precision.rules is None and _is_matrix_exponential(equation):
         return linear_algebra.exponential_of_matrix(precision, details, *inputs)
     inner = next((details[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in details), None)
     if details.get("name") == "signbit" and in_digits(inputs[0]):  # it looks at bits

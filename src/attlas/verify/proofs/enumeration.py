@@ -46,9 +46,10 @@ _OTHER_SEEDS = 2
 _CHECKED = 4
 """Instances that are evaluated in digits."""
 _TRUSTED = (
-    "the tracing of JAX, the outward rounding of +, -, *, / and roots of IEEE 754, and the "
-    "enumeration of attlas.verify.proofs; where intervals leave equality open, its fractions, in "
-    "which a float stands for the fraction next to it with a denominator of at most 1000"
+    "the tracing of JAX, the outward rounding of +, -, *, / and roots of IEEE 754, the enumeration "
+    "of attlas.verify.proofs and whole numbers that a sampler lists; where intervals leave "
+    "equality open, its fractions, in which a float stands for the fraction next to it with a "
+    "denominator of at most 1000"
 )
 
 
@@ -81,7 +82,9 @@ def proved_by_enumeration(claim: Claim, *, seed: int = 0) -> Proof:
     with jax.enable_x64(True), np.errstate(all="ignore"):
         batch = _read_of(claim, seed)
         others = [_read_of(claim, seed + 1 + k) for k in range(_OTHER_SEEDS)]
-        where = finite_set(batch, lambda: _Sides(claim, batch, {}).one, others)
+        where = finite_set(
+            batch, lambda: _Sides(claim, batch, {}).one, others, bool(claim.enumerates)
+        )
         _refuse_failing(claim, where, {}, _SECONDS)
         _refuse_controls(claim, where)
     shapes = {name: list(array.shape[1:]) for name, array in batch.items()}
@@ -244,7 +247,9 @@ def recheck_enumeration(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         try:
             batch = _read_of(claim, 0)
             others = [_read_of(claim, 1 + k) for k in range(_OTHER_SEEDS)]
-            where = finite_set(batch, lambda: _Sides(claim, batch, {}).one, others)
+            where = finite_set(
+                batch, lambda: _Sides(claim, batch, {}).one, others, bool(claim.enumerates)
+            )
             if where.document() != dict(proof.certificate):
                 return "its sampler draws from another set now"
             if not where.contains(_read_of(claim, seed)):

@@ -2,8 +2,8 @@ r"""The finite set of instances that the draws of a sampler declare.
 
 Arrays of whole numbers declare all arrays of their shape with the values that occur in them, or all
 orders of an array that is drawn as nothing else. Sides that do not depend on the order along the
-axis that all these arrays share need each multiset of columns once. A sampler that draws the same
-instances at several seeds lists them.
+axis that all these arrays share need each multiset of columns once. A claim that enumerates whole
+numbers lists its instances itself, the same at each seed.
 """
 
 import itertools
@@ -144,18 +144,24 @@ def _bytes(batch: Batch, k: int) -> bytes:
     return b"|".join(np.asarray(batch[name][k] + 0.0).tobytes() for name in sorted(batch))
 
 
-def finite_set(batch: Batch, program: Callable[[], Any], others: list[Batch]) -> FiniteSet:
+def finite_set(
+    batch: Batch, program: Callable[[], Any], others: list[Batch], enumerates: bool
+) -> FiniteSet:
     """The set that contains the draws of a batch.
 
     Args:
         batch: the arrays that sides and assumptions read, with a leading axis.
         program: gives the sides and assumptions as a closed program of these arrays, by name.
         others: draws at other seeds.
+        enumerates: whether the claim says that its sampler lists all instances. Real numbers that
+            it computes, such as a radius on a grid, are no proof of anything.
 
     Raises:
         NotProvedError: if there is none, or it is too large.
     """
-    if all(np.array_equal(draw[name], batch[name]) for draw in others for name in batch):
+    whole = all(np.array_equal(array, np.rint(array)) for array in batch.values())
+    same = all(np.array_equal(draw[name], batch[name]) for draw in others for name in batch)
+    if enumerates and whole and same:
         return FiniteSet({}, frozenset(), {}, {}, listed=batch)
     varying = {name: v for name, v in batch.items() if (v != v[:1]).any()}
     for name, array in varying.items():

@@ -144,7 +144,7 @@ def _constraints(
         element: Element | None = functions.excluded.get(name)
         if element is None or element.below or not element.top:
             continue
-        atoms = {field.atoms[a] for term in element.top for a, _ in term}
+        atoms = [field.atoms[a] for term in element.top for a, _ in term]
         if all(atom.positive for atom in atoms) and len(element.top) == 1:
             continue
         if any(atom.kind in ("root", "extreme", "large") for atom in atoms):
