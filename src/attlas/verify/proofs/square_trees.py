@@ -28,6 +28,8 @@ from attlas.verify.proofs.square_bases import degree
 PLAIN, POSITIVE = "real atoms", "positive atoms as squares"
 _HIGHEST = 16
 """Degree up to which a polynomial is written as squares."""
+_LONGEST = 1000
+"""Terms of a polynomial that is written as squares."""
 _DEEPEST = 4
 """Roots that are taken out, one after another."""
 Tree = Mapping[str, Any]
@@ -105,6 +107,8 @@ class Trees:
         return None
 
     def _leaf(self, case: SignedCase, goal: Polynomial, until: float) -> Tree | None:
+        if len(goal) > _LONGEST:
+            return None
         for leaf in _leaves(case, goal):
             for number in range(3 if not leaf.constraints else 1):
                 place = self._place(leaf, number, until)
