@@ -33,8 +33,6 @@ from attlas.claims.kinds.extrapolation import (
     still_grows,
     vanishes,
 )
-from attlas.claims.kinds.slow_bound import stays_below
-from attlas.claims.kinds.vanishing import ends_as_zero
 from attlas.claims.sides import Evidence, Rule
 from attlas.claims.verdict import Outcome, Verdict
 
@@ -310,6 +308,8 @@ class Rate(Trend):
 
     def below_constant(self, evidence: Evidence) -> np.ndarray:
         """Where the bound is a power of the logarithm, and one constant serves all scales."""
+        from attlas.claims.kinds.slow_bound import stays_below
+
         sides = (evidence.left, evidence.right, _scales(evidence))
         return stays_below(*(_every(evidence, side) for side in sides))
 
@@ -319,6 +319,8 @@ class Rate(Trend):
         Rounding is that of its largest value and of its terms; at a scale t that is doubled there
         are t roundings more.
         """
+        from attlas.claims.kinds.vanishing import ends_as_zero
+
         names = ("left", "right", "magnitude", "error")
         left, right, magnitude, error = (_every(evidence, getattr(evidence, n)) for n in names)
         largest = np.maximum(np.abs(left).max(axis=-1, keepdims=True), magnitude)
