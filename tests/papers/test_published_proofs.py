@@ -17,6 +17,7 @@ def test_there_are_published_proofs():
         "random evaluation along drawn paths",
         "interval evaluation",
         "branch and bound",
+        "enumeration",
     }
 
 
