@@ -35,6 +35,7 @@ def checked(capsys, monkeypatch, tmp_path):
     file.write_text(OWN)
     results = tmp_path / "results"
     arguments = ["--results", results, "check", file, "--instances", 40, "--seed", 3, "--seeds", 5]
+    arguments += ["--challenge", 0]
     with pytest.raises(SystemExit) as left:
         main([str(argument) for argument in (*arguments, "--json", written)])
     stored = [report for report, _ in read_reports(Store(results))]

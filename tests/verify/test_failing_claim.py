@@ -56,6 +56,7 @@ WITHOUT_ITS_FUNCTIONS = {
     "failure": "names a claim",
     "is_searchable": "reads fields",
     "one_claim": "looks a name up",
+    "search_effort": "reads fields",
     "why_not_attacked": "reads fields",
 }
 

@@ -178,7 +178,10 @@ def _of_few(
     if not affordable(claim, program, batch, 1, seed):
         return verdict
     options = {"seed": seed, "evaluations": len(evidence.applicable), "program": program}
-    return trend_verdict(claim, batch, evidence, tracks=lines(claim, batch, batch, seed), **options)
+    tracks = lines(claim, batch, batch, seed)
+    found = trend_verdict(claim, batch, evidence, tracks=tracks, **options)
+    is_refused = found.outcome is Outcome.VIOLATED
+    return replace(verdict, index=found.index) if is_refused else found
 
 
 def _evaluated(claim: Claim, program: Program, batch: Batch, *, alpha: float, seed: int) -> tuple:

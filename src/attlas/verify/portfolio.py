@@ -216,7 +216,8 @@ class Search:
         if self._batch_seconds:
             drawing = seconds_to_draw(claim.sampler(), self.seed, claim.count)
             share = self._batch_seconds / (self._batch_seconds + drawing)
-            batches = granted / claim.count * share
+            # A power of two: the noise of a clock must not change what equal seeds find.
+            batches = granted / claim.count * 2.0 ** np.round(np.log2(share))
             if batches < 1:
                 return None
             granted = claim.count * 2 ** int(np.log2(batches))

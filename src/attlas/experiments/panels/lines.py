@@ -111,4 +111,5 @@ class Lines(SeriesPanel):
                 **{**look, **label},
             )
         if len(all_y) > 1 and "-" in style:
-            add_key(axes, self.spread or f"thin lines: {one_each(y, other_axes)}", THIN)
+            each = one_each(y, [*map(str, other_axes)])
+            add_key(axes, self.spread or f"thin lines: {each}", THIN)

@@ -101,7 +101,12 @@ def _padded(a: np.ndarray, padding: Any, zero: Any) -> np.ndarray:
 def convolved(
     precision: Precision, details: Mapping[str, Any], a: np.ndarray, b: np.ndarray
 ) -> np.ndarray:
-    """A convolution as machine learning has it: a correlation, with groups of channels."""
+    """A convolution as machine learning has it: a correlation, with groups of channels.
+
+    Args:
+        a: batches, channels and places, in the order that `dimension_numbers` gives, of any shape.
+        b: the window of each pair of channels, shape in the order that they give.
+    """
     zero, numbers = precision.ctx.zero, details["dimension_numbers"]
     x, w = np.transpose(a, numbers.lhs_spec), np.transpose(b, numbers.rhs_spec)
     for k, (step, between) in enumerate(

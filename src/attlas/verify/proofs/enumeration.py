@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim
 from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.proof import ENUMERATION, Proof
@@ -69,7 +70,7 @@ def proved_by_enumeration(claim: Claim, *, seed: int = 0) -> Proof:
         >>> @inequality(sample=bits, controls=[Control("halved", c=0.5)], not_attacked="whole")
         ... def largest(u, *, c=1.0):
         ...     r"$$\max_i u_i \le \sum_i u_i$$"
-        ...     return jnp.max(u), c * jnp.sum(u)
+        ...     return jnp.max(u), c * jnp.sum(u.astype(float))
         >>> proved_by_enumeration(largest).sentence()
         'proved by enumeration for all u of shape (3,) with entries among 0, 1: 8 instances'
     """
@@ -268,7 +269,7 @@ def _in_digits(claim: Claim, where: FiniteSet, seed: int) -> str:
         instances = next(where.batches(min(where.count(), 4096)))
         for k in rng.integers(0, len(next(iter(instances.values()))), _CHECKED):
             row = {n: np.asarray(v[k], dtype=first[n].dtype) for n, v in instances.items()}
-            instance = {**first, **row}
+            instance = {name: on_device(value) for name, value in {**first, **row}.items()}
             if not all(bool(a.holds(instance)) for a in claim.assumptions):
                 continue
             confirmation = confirmed(claim, instance)

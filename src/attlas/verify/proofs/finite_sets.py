@@ -8,7 +8,7 @@ numbers lists its instances itself, the same at each seed.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,7 +145,7 @@ def _bytes(batch: Batch, k: int) -> bytes:
 
 
 def finite_set(
-    batch: Batch, program: Callable[[], Any], others: list[Batch], enumerates: bool
+    batch: Batch, program: Callable[[], Any], others: Sequence[Batch], enumerates: bool
 ) -> FiniteSet:
     """The set that contains the draws of a batch.
 
