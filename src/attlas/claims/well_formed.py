@@ -13,7 +13,7 @@ import numpy as np
 
 from attlas.claims.claim import Claim, Expectation, Kind, ProofStep, Source, Status
 from attlas.claims.sides import Doubling
-from attlas.core.errors import UserError, in_short, refuse_misfits
+from attlas.core.errors import UserError, in_short, refuse_misfits, refuse_unreadable
 from attlas.core.names import call_by_name, nearest, parameters
 
 _TRIED = 2
@@ -48,6 +48,7 @@ _NAMES_OR_LIST = ("search_over", "quantities")
 _CONTROL_CHARACTERS = dict.fromkeys(range(32))
 
 
+@refuse_unreadable
 def refuse_misfit(where: str, kind: Kind, details: Mapping[str, Any]) -> None:
     """Refuse a detail that a claim has not, or of another type.
 
@@ -69,9 +70,7 @@ def refuse_misfit(where: str, kind: Kind, details: Mapping[str, Any]) -> None:
         if name not in defaults:
             raise UserError(f"{where}: there is no detail '{name}': {nearest(name, defaults)}")
         form, remedy = _FORMS.get(name, (object, ""))
-        if value is None and defaults[name] is None:
-            continue
-        if _fits(name, value, form):
+        if (value is None and defaults[name] is None) or _fits(name, value, form):
             continue
         if name == "locator":
             number = isinstance(value, Real) and kind.rule.trials

@@ -13,7 +13,7 @@ from pathlib import Path
 from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport, Witness
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.verify.evidence import compile_program
 from attlas.verify.registry import failure
 
@@ -31,6 +31,7 @@ def alpha_of(claims: int) -> float:
     return RUN_ALPHA / (2 * max(1, claims))
 
 
+@refuse_unreadable
 def search_effort(claim: Claim, rounds: int | float | None, effort: int | float = 1.0) -> float:
     """The effort of the search that belongs to the check of a claim.
 
