@@ -151,6 +151,7 @@ def blocks_are_steps(apart):
 
 on_descents = {
     "sample": descents,
+    "not_attacked": "an instance takes a descent of many steps",
     "scales": "log_k",
     "count": COUNT,
     "assumptions": [

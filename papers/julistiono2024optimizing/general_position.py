@@ -235,6 +235,7 @@ def one_support_sample(
     status=Status.NEW,
     scales="x",
     sample=partial(flows, support=2),
+    not_attacked="its sampler follows all flows at once",
     count=_WANTED,
     assumptions=[SOLVED],
     controls=[
@@ -307,6 +308,7 @@ def touching_flows(rng, count):
     status=Status.NEW,
     scales="x",
     sample=touching_flows,
+    not_attacked="its sampler follows all flows at once",
     count=_WANTED,
     assumptions=[SOLVED],
     controls=[

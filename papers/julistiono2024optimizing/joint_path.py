@@ -247,6 +247,7 @@ CONDITION = assume(
     Source.RECALLED,
     scales="multiples",
     sample=joint_paths,
+    not_attacked="its sampler solves all paths at once",
     assumptions=[SOLVED, CONDITION, PASSED],
     controls=[
         Control(

@@ -302,6 +302,7 @@ def flows_from(rng, count, zero=True):
     status=Status.NEW,
     scales="x",
     sample=flows_from,
+    not_attacked="its sampler follows all flows at once",
     count=54,
     assumptions=[SOLVED],
     controls=[Control(r"the multipliers $\lambda_i$ left out of $\theta_i$", whole=0.0)],
@@ -328,6 +329,7 @@ def lag(W_mm, W, C, gram, p, late, norm, unsolved, theta, share, *, whole=1.0):
     status=Status.NEW,
     scales="x",
     sample=partial(flows_from, zero=False),
+    not_attacked="its sampler follows all flows at once",
     count=46,
     assumptions=[SOLVED],
     controls=[

@@ -224,7 +224,13 @@ PASSED = assume(
 )
 
 _OTHER = Control("the attention SVM of $1.02\\,p$", other=1)
-on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumptions=[SOLVED, PASSED])
+on_paths = partial(
+    limit,
+    source=Source.RECALLED,
+    scales="multiples",
+    not_attacked="its sampler solves all paths at once",
+    assumptions=[SOLVED, PASSED],
+)
 
 
 @on_paths(
