@@ -198,6 +198,7 @@ _STEEP, _FLAT = (lambda p: p > 2), (lambda p: p <= 2)
     status=Status.NEW,
     scales="x",
     sample=flows,
+    not_attacked="its sampler follows all flows at once",
     count=_WANTED,
     assumptions=[SOLVED],
     controls=[

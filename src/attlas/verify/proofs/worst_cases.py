@@ -52,8 +52,8 @@ def proved_worst_case(claim: Claim) -> Proof:
         >>> print(proved_worst_case(one_step).sentence())
         proved by performance estimation for gradient descent with steps 1 on all 1-smooth ...
     """
-    stated: StatedBound | None = claim.worst_case
-    if stated is None:
+    stated = claim.worst_case
+    if not isinstance(stated, StatedBound):
         raise NotProvedError("it states no bound on a worst case")
     try:
         run = worst_points(stated.problem)
