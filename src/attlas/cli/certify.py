@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attlas.cli.audit_options import IgnoreSettings
 from attlas.cli.certify_options import (
     AtLeast,
     AtMost,
@@ -18,7 +19,6 @@ from attlas.cli.certify_options import (
     Files,
     FScores,
     Group,
-    IgnoreSettings,
     InOrder,
     Json,
     Label,

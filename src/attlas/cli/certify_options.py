@@ -46,14 +46,6 @@ Capture = Annotated[
         show_default=False,
     ),
 ]
-IgnoreSettings = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-settings",
-        help="Run a folder in PyTorch though config.json has keys that transformers does not "
-        "know, as if they were not there.",
-    ),
-]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Right answers.")]
 Prediction = Annotated[str | None, typer.Option(metavar="COLUMN", help="Answers of the model.")]
 Correct = Annotated[

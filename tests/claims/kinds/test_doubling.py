@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sequence_evidence import evidence
 
 from attlas.claims.claim import Control, Kind
 from attlas.claims.kinds.extrapolation import doublings_needed, persistence
 from attlas.claims.kinds.trend import Limit, Rate
-from attlas.claims.sides import Doubling, Evidence
+from attlas.claims.sides import Doubling
 from attlas.claims.statement import computed, rate
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
@@ -17,13 +18,6 @@ RULE = Rate(doubled=True)
 
 def draw(rng, count):
     return {"x": rng.uniform(1, 2, size=count)}
-
-
-def evidence(left, right, scales):
-    rows = np.ones((max(40, len(np.atleast_2d(left))), 1))
-    left, right = left * rows, right * rows
-    size = np.maximum(abs(left), abs(right))
-    return Evidence(left, right, size, 0 * size, rows[:, 0] > 0, scales=0 * size + scales)
 
 
 def outcomes(rule, law, limit=1.0, first=4):

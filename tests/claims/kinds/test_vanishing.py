@@ -4,20 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sequence_evidence import evidence
 
 from attlas.claims.kinds.trend import Rate
 from attlas.claims.kinds.vanishing import ends_as_zero
-from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
 
 RULE = Rate(doubled=True)
-
-
-def evidence(left, right, scales):
-    rows = np.ones((max(40, len(np.atleast_2d(left))), 1))
-    left, right = left * rows, right * rows
-    size = np.maximum(abs(left), abs(right))
-    return Evidence(left, right, size, 0 * size, rows[:, 0] > 0, scales=0 * size + scales)
 
 
 def test_a_ratio_that_grows_until_it_vanishes_does_not_comply():
