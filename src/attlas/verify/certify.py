@@ -10,6 +10,7 @@ other, with the certificate that the claim itself adds as `error`.
 
 from dataclasses import replace
 from decimal import DecimalException
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -88,16 +89,8 @@ def enclosed_gap(claim: Claim, instance: Witness) -> tuple[Interval, Interval]:
         >>> bool(gap.low.min() >= 0), bool(gap.high.max() < 1e-12)
         (True, True)
     """
-    arrays = {name: jnp.asarray(value) for name, value in instance.items()}
-
-    def conditions_and_sides(instance: Instance) -> tuple[list[Array], tuple[Array, Array, Array]]:
-        sides = claim.sides(instance)
-        left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
-        holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
-        return holds, (left, right, jnp.asarray(sides.error, dtype=float))
-
-    program = jax.make_jaxpr(conditions_and_sides)(arrays)
-    inputs = [enclosed(np.asarray(v)) for v in jax.tree.leaves(arrays)]
+    program, arrays = conditions_and_sides(claim, instance)
+    inputs = [enclosed(np.asarray(v)) for v in arrays]
     *holds, left, right, error = evaluated(program.jaxpr, program.consts, inputs, applied)
     for assumption, held in zip(claim.assumptions, holds, strict=True):
         if not as_truth(held).must.all():
@@ -106,3 +99,26 @@ def enclosed_gap(claim: Claim, instance: Witness) -> tuple[Interval, Interval]:
     if claim.kind.rule.equality:
         gap = iv.absolute(gap)
     return gap, as_interval(error)
+
+
+def conditions_and_sides(claim: Claim, instance: Witness) -> tuple[Any, list[Array]]:
+    """The program of the assumptions, both sides and the error of a claim, and its inputs.
+
+    Examples:
+        >>> from attlas.verify.registry import one_claim
+        >>> claim = one_claim("gu2024exploring/fact-a-3")
+        >>> with jax.enable_x64(True):
+        ...     drawn = {name: np.asarray(v[0]) for name, v in claim.draw(0, 1).items()}
+        ...     program, inputs = conditions_and_sides(claim, drawn)
+        >>> len(program.jaxpr.outvars) - len(claim.assumptions), len(inputs) == len(drawn)
+        (3, True)
+    """
+    arrays = {name: jnp.asarray(value) for name, value in instance.items()}
+
+    def outputs(instance: Instance) -> tuple[list[Array], tuple[Array, Array, Array]]:
+        sides = claim.sides(instance)
+        left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
+        holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
+        return holds, (left, right, jnp.asarray(sides.error, dtype=float))
+
+    return jax.make_jaxpr(outputs)(arrays), jax.tree.leaves(arrays)

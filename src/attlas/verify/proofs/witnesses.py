@@ -1,7 +1,9 @@
 """Proofs by one stored object: that a statement fails there, or that the object exists.
 
-Interval arithmetic with outward rounding encloses the sides on the numbers of the witness. The
-proof is checked again in digits of mpmath, which share no arithmetic with the intervals.
+Interval arithmetic with outward rounding encloses the sides on the numbers of the witness: with
+floats as ends, or with ends of three hundred digits where these do not decide it. The proof is
+checked again in digits of mpmath, which share no arithmetic with intervals of floats, and with
+those of many digits the rules for decompositions and loops alone.
 """
 
 from decimal import DecimalException
@@ -18,13 +20,19 @@ from attlas.projects.loading import source_digest
 from attlas.verify import intervals as iv
 from attlas.verify.certify import enclosed_gap
 from attlas.verify.digits.confirm import confirmed
-from attlas.verify.intervals import Undecided
+from attlas.verify.intervals import Interval, Undecided
 from attlas.verify.proofs.elements import NotProvedError
+from attlas.verify.proofs.fine_intervals import finely_enclosed_gap
 
 _TRUSTED = (
     "the tracing of JAX, and the outward rounding of attlas.verify.intervals, whose +, -, *, / and "
     "roots are those of IEEE 754 and whose exponentials and logarithms those of decimal; the "
     "floats of the witness count as exact, and its error as what the claim says"
+)
+_TRUSTED_FINE = (
+    "the tracing of JAX, the outward rounding of mpmath's interval functions, and the rules of "
+    "attlas.verify.digits for the operations of a program; the floats of the witness and of the "
+    "program count as exact, and its error as what the claim says"
 )
 
 
@@ -49,7 +57,7 @@ def proved_at_witness(claim: Claim) -> Proof:
     fails = claim.expect.outcome is Outcome.VIOLATED
     if fails is claim.kind.rule.single_instance:
         raise NotProvedError("one instance does not decide it")
-    margin = _margin(claim, witness, fails)
+    margin, trusted = _margin(claim, witness, fails)
     if not margin > 0:
         raise NotProvedError("intervals are too wide to tell the sides apart at its witness")
     proof = Proof(
@@ -62,7 +70,7 @@ def proved_at_witness(claim: Claim) -> Proof:
             "values": [],
             "links": {},
         },
-        _TRUSTED,
+        trusted,
         {"fails": fails, "margin": margin, "witness": digest_of(witness)},
         source_digest(claim.place[0], claim.home),
     )
@@ -71,18 +79,26 @@ def proved_at_witness(claim: Claim) -> Proof:
     return proof
 
 
-def _margin(claim: Claim, witness: Witness, fails: bool) -> float:
-    """By how much the sides certainly differ in the sense that decides the claim."""
-    try:
-        with jax.enable_x64(True), np.errstate(all="ignore"):
+def _margin(claim: Claim, witness: Witness, fails: bool) -> tuple[float, str]:
+    """By how much the sides certainly differ in the sense that decides the claim, and by what."""
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        try:
             gap, error = enclosed_gap(claim, witness)
-            if fails:
-                return float(np.max(iv.subtract(gap, error).low, initial=-np.inf))
-            return float(np.min(iv.negate(iv.add(gap, error)).low, initial=np.inf))
-    except Undecided as reason:
-        raise NotProvedError(str(reason)) from reason
-    except DecimalException as reason:
-        raise NotProvedError("a number beyond what 60 digits hold") from reason
+            margin = _margin_of(gap, error, fails)
+            if margin > 0:
+                return margin, _TRUSTED
+        except (Undecided, DecimalException):
+            pass  # more digits, and rules for more operations, may decide it
+        try:
+            return _margin_of(*finely_enclosed_gap(claim, witness), fails), _TRUSTED_FINE
+        except Undecided as reason:
+            raise NotProvedError(str(reason)) from reason
+
+
+def _margin_of(gap: Interval, error: Interval, fails: bool) -> float:
+    if fails:
+        return float(np.max(iv.subtract(gap, error).low, initial=-np.inf))
+    return float(np.min(iv.negate(iv.add(gap, error)).low, initial=np.inf))
 
 
 def digest_of(witness: Witness) -> str:
