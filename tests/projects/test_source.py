@@ -9,11 +9,13 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.projects.source import (
     digest_of,
+    dotted_name,
     functions_defined,
     imported,
     package_files,
     with_data,
 )
+from attlas.verify.registry import find_claims
 
 
 def test_own_imports_are_followed_and_installed_ones_are_not(tmp_path, monkeypatch):
@@ -73,6 +75,32 @@ def test_an_installed_paper_counts_the_modules_of_its_package_that_it_imports():
     assert next(iter(files)) == name
     assert "deora2023optimization.instances" in files
     assert {each.partition(".")[0] for each in files} == {"deora2023optimization"}
+
+
+def test_the_packages_of_a_module_count_though_it_imports_nothing_of_them(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    inner = tmp_path / "own_outer" / "inner"
+    inner.mkdir(parents=True)
+    (inner.parent / "__init__.py").write_text("import own_deep\n")
+    (inner / "__init__.py").write_text("")
+    (inner / "part.py").write_text("x = 1\n")
+    (tmp_path / "own_deep.py").write_text("")
+    files = package_files("own_outer.inner.part", inner / "part.py")
+    packages = ["own_outer.inner", "own_outer"]
+    assert list(files) == ["own_outer.inner.part", *packages, "own_deep"]
+    assert list(package_files(packages[0], inner / "__init__.py")) == [*packages, "own_deep"]
+
+
+@pytest.mark.thorough  # it imports all papers
+def test_what_an_import_of_each_claim_reads_is_in_the_digest_of_its_file():
+    left_out = []
+    for claim in {claim.place[0]: claim for claim in find_claims(())}.values():
+        path = Path(claim.place[0])
+        name, folder = dotted_name(path)
+        files = set(package_files(name, path).values())
+        packages = {parent / "__init__.py" for parent in path.parents if folder in parent.parents}
+        left_out += [(name, str(file)) for file in packages - files]
+    assert not left_out
 
 
 def test_decorated_functions_are_told_with_their_lines(tmp_path):

@@ -30,13 +30,14 @@ def package_files(name: str, path: Path) -> dict[str, Path]:
     """The file of a module and those of the modules of its project that it imports.
 
     Installed packages, Python's library and attlas are excluded, except modules of the same
-    package. Imports are read from the sources, those inside functions too.
+    package. Imports are read from the sources, those inside functions too; the packages of the
+    module are imported with it, whether it names them or not.
 
     Returns:
         Files by the names of their modules, that of the module first.
     """
-    modules: dict[str, Path] = {name: path}
-    todo = [name]
+    modules: dict[str, Path] = {name: path} | _packages_of(name, path)
+    todo = list(modules)
     top = name.partition(".")[0]
     while todo:
         current = todo.pop()
@@ -47,6 +48,18 @@ def package_files(name: str, path: Path) -> dict[str, Path]:
                 modules[module] = file
                 todo.append(module)
     return modules
+
+
+def _packages_of(name: str, path: Path) -> dict[str, Path]:
+    """The `__init__.py` of each package that a module lies in, the nearest first."""
+    packages: dict[str, Path] = {}
+    folder = path.parent.parent if path.stem == "__init__" else path.parent
+    while name := name.rpartition(".")[0]:
+        file = folder / "__init__.py"
+        if file.is_file() and is_of_project(file, same_package=True):
+            packages[name] = file
+        folder = folder.parent
+    return packages
 
 
 def with_data(files: dict[str, Path]) -> dict[str, Path]:
