@@ -1,15 +1,18 @@
 """Assumptions that are NaN on instances which they refuse."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import monitoring
+from jax.interpreters.ad import add_jaxvals_p as add_any_p
 
 from attlas.claims.claim import Control, assume
 from attlas.claims.statement import inequality
 from attlas.verify.check import check
-from attlas.verify.undefined_assumptions import meets_nan
+from attlas.verify.undefined_assumptions import _KEEPS_NAN, _watched, meets_nan
 
 
 def drawn(rng, count):
@@ -73,3 +76,55 @@ def test_the_operations_of_a_condition_are_one_program():
         before = len(compiled)
         assert meets_nan(jax.vmap(lambda x: jnp.exp(jnp.sqrt(x) * 3 - jnp.sin(x)) < 2), x)
     assert len(compiled) - before == 1
+
+
+HIDING = [
+    lambda y: jnp.where(y > 0, y, 0.0),
+    lambda y: jnp.maximum(y, 0.0),
+    lambda y: jnp.clip(y, 0.0, 1.0),
+    lambda y: y**0,
+    lambda y: y[1:],
+    lambda y: jnp.argmax(y),
+    lambda y: jnp.isfinite(y),
+    lambda y: jnp.sign(y).astype(int),
+    lambda y: jnp.sort(y)[:1],
+    lambda y: y[:, None] * jnp.zeros((1, 0)),
+    lambda y: jnp.zeros((0, 2)) @ y,
+]
+
+
+@pytest.mark.parametrize("hide", HIDING)
+def test_nan_is_met_where_what_follows_hides_it(hide):
+    x = jnp.array([-1.0, 4.0])
+    assert meets_nan(lambda x: hide(2 * jnp.sqrt(x) + 1), x)
+    assert not meets_nan(lambda x: hide(2 * jnp.sqrt(x) + 1), -4 * x.at[1].set(-1.0))
+
+
+THROUGH = {
+    "broadcast_in_dim": lambda x: jnp.broadcast_to(x, (3, 2)),
+    "concatenate": lambda x: jnp.concatenate([jnp.ones(2), x]),
+    "convert_element_type": lambda x: x.astype(jnp.float32),
+    "copy": jnp.copy,
+    "dot_general": lambda x: jnp.zeros((2, 2)) @ x,
+    "reduce_sum": jnp.sum,
+    "reshape": lambda x: jax.lax.reshape(x, (2, 1)),
+    "squeeze": lambda x: jax.lax.squeeze(x[None], (0,)),
+    "transpose": lambda x: jax.lax.transpose(x[None], (1, 0)),
+    **{name: partial(getattr(jax.lax, name), jnp.zeros(2)) for name in ("add", "sub", "mul")},
+    "div": lambda x: jax.lax.div(jnp.zeros(2), x),
+    "add_any": lambda x: add_any_p.bind(jnp.zeros(2), x),
+}
+
+
+@pytest.mark.parametrize("name", sorted(_KEEPS_NAN))
+def test_an_operation_that_is_taken_to_keep_nan_does(name):
+    function = THROUGH.get(name) or getattr(jax.lax, name)
+    x = jnp.array([1.0, jnp.nan])
+    assert name in {each.primitive.name for each in jax.make_jaxpr(function)(x).eqns}
+    for compiled in (function, jax.jit(function)):
+        assert jnp.isnan(compiled(x)).any()
+
+
+def test_few_of_the_numbers_on_the_way_are_looked_at():
+    program = jax.make_jaxpr(lambda x: jnp.sum(jnp.exp(2 * x + 1) / x) < 3)(jnp.ones(4))
+    assert len(_watched(program.jaxpr)) == 1

@@ -17,6 +17,15 @@ from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Assumption, Claim
 from attlas.verify.evidence import Batch
 
+_KEEPS_NAN = frozenset({
+    *("abs", "add", "add_any", "broadcast_in_dim", "cbrt", "concatenate", "convert_element_type"),
+    *("copy", "cos", "div", "dot_general", "exp", "exp2", "expm1", "log", "log1p", "logistic"),
+    *("mul", "neg", "reduce_sum", "reshape", "rsqrt", "sin", "sqrt", "square", "squeeze", "sub"),
+    *("tanh", "transpose"),
+})  # fmt: skip
+"""Operations on floats of which a result is NaN where one of the operands is: no choice, no
+comparison, no part of an array, no power (the power zero of NaN is one)."""
+
 
 def undefined_assumptions(claim: Claim, batch: Batch, holds: Array | np.ndarray) -> tuple[str, ...]:
     """A sentence on each assumption that is NaN on an instance that it refuses.
@@ -56,6 +65,22 @@ def _is_nan_on_the_host(assumption: Assumption, rows: Mapping[str, Any], count: 
     return False
 
 
+def _watched(jaxpr: Any) -> list[Any]:
+    """The results of which one is NaN where any result of a program is.
+
+    Most results go on into a sum or a product, which is NaN with them. Only the others are looked
+    at: a look at each doubles and trebles what is to be compiled.
+    """
+    carried_on: set[Any] = set()
+    watched = []
+    for equation in reversed(jaxpr.eqns):
+        results = [a for a in equation.outvars if jnp.issubdtype(a.aval.dtype, jnp.inexact)]
+        watched += [a for a in results if a not in carried_on]
+        if equation.primitive.name in _KEEPS_NAN and results and results[0].aval.size:
+            carried_on |= {a for a in equation.invars if not hasattr(a, "val")}
+    return watched
+
+
 def meets_nan(function: Callable[[Any], Any], arguments: Any) -> bool:
     """Whether an operation of a function gives NaN on arrays, also where its result does not.
 
@@ -71,19 +96,20 @@ def meets_nan(function: Callable[[Any], Any], arguments: Any) -> bool:
     except FloatingPointError:
         return True
 
+    watched = _watched(program.jaxpr)
+
     def any_nan(*inputs: Any) -> Array:
         values: dict[Any, Any] = dict(zip(program.jaxpr.constvars, program.consts, strict=True))
         values |= zip(program.jaxpr.invars, inputs, strict=True)
-        is_nan = jnp.zeros((), dtype=bool)
         for equation in program.jaxpr.eqns:
             operands = [a.val if hasattr(a, "val") else values[a] for a in equation.invars]
             settings = equation.primitive.get_bind_params(equation.params)
             results = equation.primitive.bind(*operands, **settings)
             results = results if equation.primitive.multiple_results else [results]
             values |= zip(equation.outvars, results, strict=True)
-            for result in results:
-                if jnp.issubdtype(result.dtype, jnp.inexact):
-                    is_nan |= jnp.any(jnp.isnan(result))
+        is_nan = jnp.zeros((), dtype=bool)
+        for variable in watched:
+            is_nan |= jnp.any(jnp.isnan(values[variable]))
         return is_nan
 
     compiled = jax.jit(any_nan, compiler_options=CHEAP_COMPILATION)

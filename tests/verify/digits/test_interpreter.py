@@ -48,6 +48,14 @@ LOOPS = {
     "while": (lambda x: jax.lax.while_loop(lambda c: c > 1e-3, lambda c: c / 2, x[0] ** 2), X),
     "cond": (lambda x: jax.lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), X),
     "switch": (lambda x: jax.lax.switch(2, [jnp.sin, jnp.cos, jnp.tan], x), X),
+    "scan, the last of three": (
+        lambda x: jax.lax.scan(lambda c, y: (c + y, (jnp.sin(c), c, y * c)), 0.0, x)[1][2],
+        X,
+    ),
+    "cond, the second of two": (
+        lambda x: jax.lax.cond(x[0] > 0, lambda x: (x, 2 * x), lambda x: (1 / x, -x), x)[1],
+        X,
+    ),
     "hessian": (jax.hessian(lambda x: jsp.special.logsumexp(x**2)), X),
 }
 FUNCTIONS = {
@@ -84,6 +92,22 @@ def test_a_rule_agrees_with_jax(name):
     digits = evaluate(Precision(40), program, [x])
     for value, expected in zip(digits, jax.tree.leaves(function(x)), strict=True):
         np.testing.assert_allclose(value.astype(float), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_what_no_output_needs_is_not_computed():
+    def measured(c, y):
+        several = jax.jit(lambda a: (jnp.nextafter(a, 2.0), jnp.sin(a), a + y))(c)
+        return several[2], several
+
+    program = jax.make_jaxpr(lambda x: jax.lax.scan(measured, 0.0, x)[1][2])(X)
+    both = jax.make_jaxpr(lambda x: jax.lax.scan(measured, 0.0, x)[1][1:])(X)
+    few, more = Precision(40), Precision(40)
+    (sums,) = evaluate(few, program, [X])
+    np.testing.assert_allclose(sums.astype(float), np.cumsum(X), rtol=1e-12)
+    assert evaluate(more, both, [X], (True, False))[1] is None
+    assert few.left > more.left
+    with pytest.raises(Unconfirmed, match="nextafter"):
+        evaluate(Precision(40), jax.make_jaxpr(lambda x: jax.lax.scan(measured, 0.0, x))(X), [X])
 
 
 LAX = {

@@ -5,6 +5,7 @@ keys are computed by JAX, which does not round them.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -27,15 +28,19 @@ RULES = {**elementwise.RULES, **reductions.RULES, **linear_algebra.RULES, **four
 """Operations with a rule, by the name of the primitive."""
 
 
-def evaluate(precision: Precision, program: Any, inputs: list[Any]) -> list[Any]:
-    """All outputs of a program of `jax.make_jaxpr`.
+def evaluate(
+    precision: Precision, program: Any, inputs: list[Any], wanted: tuple[bool, ...] | None = None
+) -> list[Any]:
+    """The outputs of a program of `jax.make_jaxpr`; what none of them needs is not computed.
 
     Args:
         program: a closed program, or an open one without constants.
         inputs: arrays of floats, or of numbers of mpmath, and others.
+        wanted: which outputs are to be computed; None for all.
 
     Returns:
-        Arrays of numbers of mpmath for floats; other arrays as they are.
+        Arrays of numbers of mpmath for floats; other arrays as they are; None for an output that is
+        not wanted.
 
     Raises:
         Unconfirmed: names the operation that has no rule, or says that there are too many.
@@ -56,11 +61,29 @@ def evaluate(precision: Precision, program: Any, inputs: list[Any]) -> list[Any]
 
     values |= zip(body.constvars, (_entered(precision, c) for c in consts), strict=True)
     values |= zip(body.invars, (_entered(precision, value) for value in inputs), strict=True)
-    for equation in body.eqns:
+    wanted = (True,) * len(body.outvars) if wanted is None else wanted
+    for equation, needed in _needed(body, wanted):
         precision.spend(3)
-        outputs = _applied(precision, equation, [read(v) for v in equation.invars])
+        outputs = _applied(precision, equation, [read(v) for v in equation.invars], needed)
         values |= zip(equation.outvars, outputs, strict=True)
-    return [read(variable) for variable in body.outvars]
+    return [read(v) if want else None for v, want in zip(body.outvars, wanted, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _needed(body: Any, wanted: tuple[bool, ...]) -> list[tuple[Any, tuple[bool, ...]]]:
+    """The equations of which a wanted output needs a result, each with which results it needs.
+
+    A step of a loop often measures ten things of which the statement reads one.
+    """
+    variables = {v for v, want in zip(body.outvars, wanted, strict=True)
+                 if want and not hasattr(v, "val")}  # fmt: skip
+    needed = []
+    for equation in reversed(body.eqns):
+        results = tuple(variable in variables for variable in equation.outvars)
+        if any(results):
+            needed.append((equation, results))
+            variables |= {v for v in equation.invars if not hasattr(v, "val")}
+    return needed[::-1]
 
 
 def uncovered(program: Any) -> set[str]:
@@ -101,10 +124,12 @@ def _entered(precision: Precision, value: Any) -> Any:
     return precision.exact(array) if jnp.issubdtype(array.dtype, jnp.inexact) else array
 
 
-def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+def _applied(
+    precision: Precision, equation: Any, inputs: list[Any], needed: tuple[bool, ...]
+) -> list[Any]:
     name, details = equation.primitive.name, equation.params
     if name in _LOOPS:
-        return _LOOPS[name](precision, equation, inputs)
+        return _LOOPS[name](precision, equation, inputs, needed)
     # Other rules than those of digits, such as exact ones, know no exponential of a matrix.
     if precision.rules is None and _is_matrix_exponential(equation):
         return linear_algebra.exponential_of_matrix(precision, details, *inputs)
@@ -112,7 +137,7 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
     if details.get("name") == "signbit" and in_digits(inputs[0]):  # it looks at bits
         return [precision.each(lambda x: x < 0, inputs[0]).astype(bool)]
     if inner is not None:
-        return evaluate(precision, inner, inputs)
+        return evaluate(precision, inner, inputs, needed)
     for variable in (*equation.invars, *equation.outvars):
         dtype = getattr(variable.aval, "dtype", np.float64)
         if jnp.issubdtype(dtype, jnp.inexact) and dtype != np.float64:
@@ -165,13 +190,18 @@ def _selected(precision: Precision, which: Any, *cases: Any) -> Any:
     return np.asarray(result, dtype=cases[0].dtype)
 
 
-def _conditional(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+def _conditional(
+    precision: Precision, equation: Any, inputs: list[Any], needed: tuple[bool, ...]
+) -> list[Any]:
     branches = equation.params["branches"]
     index = int(np.clip(int(inputs[0]), 0, len(branches) - 1))
-    return evaluate(precision, branches[index], inputs[1:])
+    return evaluate(precision, branches[index], inputs[1:], needed)
 
 
-def _while(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+def _while(
+    precision: Precision, equation: Any, inputs: list[Any], needed: tuple[bool, ...]
+) -> list[Any]:
+    del needed  # the condition may read each part of the state
     details = equation.params
     first, second = details["cond_nconsts"], details["body_nconsts"]
     condition, body = inputs[:first], inputs[first : first + second]
@@ -190,38 +220,47 @@ def _while(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
         state = outputs
 
 
-def _scan(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+def _scan(
+    precision: Precision, equation: Any, inputs: list[Any], needed: tuple[bool, ...]
+) -> list[Any]:
     details = equation.params
     n, m = details["num_consts"], details["num_carry"]
+    measured = (True,) * m + needed[m:]
     consts, state, sequences = inputs[:n], inputs[n : n + m], inputs[n + m :]
     steps = range(details["length"])
     rows = []
     for k in reversed(steps) if details["reverse"] else steps:
         step = [*consts, *state, *(sequence[k] for sequence in sequences)]
-        outputs = evaluate(precision, details["jaxpr"], step)
+        outputs = evaluate(precision, details["jaxpr"], step, measured)
         state = outputs[:m]
         rows.append(outputs[m:])
     if details["reverse"]:
         rows.reverse()
     shapes = [(v.aval.shape, v.aval.dtype) for v in equation.outvars[m:]]
-    stacked = [
-        np.stack([np.asarray(row[j]) for row in rows]) if rows else np.zeros(shape, dtype)
-        for j, (shape, dtype) in enumerate(shapes)
-    ]
-    return [*state, *stacked]
+
+    def stacked(j: int, shape: tuple[int, ...], dtype: Any) -> Any:
+        if not needed[m + j]:
+            return None
+        return np.stack([np.asarray(row[j]) for row in rows]) if rows else np.zeros(shape, dtype)
+
+    return [*state, *(stacked(j, *each) for j, each in enumerate(shapes))]
 
 
-def _linear_solve(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+def _linear_solve(
+    precision: Precision, equation: Any, inputs: list[Any], needed: tuple[bool, ...]
+) -> list[Any]:
     """By the solver that the program gives, on its constants and the right sides."""
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
     begin = lengths.matvec + lengths.vecmat
     consts = inputs[begin : begin + lengths.solve]
-    return evaluate(precision, programs.solve, [*consts, *inputs[sum(lengths) :]])
+    return evaluate(precision, programs.solve, [*consts, *inputs[sum(lengths) :]], needed)
 
 
-def _platform(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+def _platform(
+    precision: Precision, equation: Any, inputs: list[Any], needed: tuple[bool, ...]
+) -> list[Any]:
     """The branch of a processor without accelerator."""
-    del precision, inputs
+    del precision, inputs, needed
     platforms = equation.params["platforms"]
     fits = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
     return [np.asarray(fits[0], dtype=np.int32)]

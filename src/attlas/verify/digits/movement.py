@@ -69,12 +69,12 @@ def moved(precision: Precision, equation: Any, operands: list[Any]) -> list[np.n
     pool, places, begin = [precision.exact([outside])], [], 1
     for operand in operands:
         if in_digits(operand):
-            places.append(jnp.arange(begin, begin + operand.size).reshape(operand.shape))
+            places.append(np.arange(begin, begin + operand.size).reshape(operand.shape))
             pool.append(operand.ravel())
             begin += operand.size
         else:
-            places.append(jnp.asarray(operand))
-    outputs = equation.primitive.bind(*places, **details)
+            places.append(operand)
+    outputs = equation.primitive.bind(*map(jax.device_put, places), **details)
     outputs = outputs if equation.primitive.multiple_results else [outputs]
     entries = np.concatenate(pool)
     return [np.asarray(entries[np.asarray(output)], dtype=object) for output in outputs]

@@ -89,6 +89,9 @@ class Precision:
         size = max((np.size(array) for array in arrays), default=1)
         self.spend(cost * size)
         result = np.empty(np.broadcast_shapes(*map(np.shape, arrays)), dtype=object)
+        if not result.ndim:  # most are, inside loops, and the machinery costs more than the number
+            result[()] = function(*(np.asarray(array)[()] for array in arrays))
+            return result
         with np.errstate(all="ignore"):
             result[...] = np.frompyfunc(function, len(arrays), 1)(*arrays)
         return result
