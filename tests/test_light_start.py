@@ -187,3 +187,19 @@ def test_a_report_without_its_extra_imports_nothing_before_it_says_so(tmp_path):
         "attlas: `attlas report` needs xarray: pip install 'attlas[site]'\n",
     )
     assert below(modules, "jax", "numpy", "jinja2") == []
+
+
+LISTING = """
+import sys
+from attlas.experiments.find import find_experiments
+from attlas.verify.registry import find_claims
+assert find_claims(()) and find_experiments()
+print(sorted({"scipy.stats", "sklearn", "matplotlib.pyplot", "torch"} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.thorough  # it imports all papers, as each process of `make atlas` does
+def test_listing_claims_and_experiments_imports_nothing_that_few_of_them_use():
+    listed = subprocess.run([sys.executable, "-c", LISTING], capture_output=True, text=True)
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout.strip() == "[]"

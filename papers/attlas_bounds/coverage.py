@@ -5,7 +5,6 @@ from functools import lru_cache, partial
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy import stats
 
 from attlas.bounds.generalisation.compression_bound import Form, compression_bound
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
@@ -24,6 +23,8 @@ _ROUNDINGS = 2**18
 
 def _misses(limit, k, n):
     """P(limit(K) < p) for K of Bin(n, p), with p just above the limit of k errors."""
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     p = limit(k) * _ABOVE
     if p >= 1:
         return 0.0
@@ -31,7 +32,7 @@ def _misses(limit, k, n):
     last = k
     while last < n and limit(last + 1) < p:
         last += 1
-    return float(stats.binom.cdf(last, n, p))
+    return float(binom.cdf(last, n, p))
 
 
 @computed(
@@ -144,8 +145,10 @@ def _misses_of_exclusive(count, least):
 
 def _misses_of_independent(count, errors, n, least):
     """P(least < risk) of predictors with one risk and a held-out set of n examples each."""
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     risk = min(1.0, least([errors] * count, n) * _ABOVE)
-    law = stats.binom.pmf(np.arange(n + 1), n, risk)
+    law = binom.pmf(np.arange(n + 1), n, risk)
     missed = 0.0
     for counts in combinations_with_replacement(range(n + 1), count):
         if least(counts, n) < risk:

@@ -6,7 +6,6 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binom
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, Kind, Sides, Status
@@ -102,6 +101,8 @@ _TAIL = 0.2
 
 def deviations(rng, count):
     """Suprema of one indicator, or of both of a coin, whose mean is known exactly."""
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     Z, V = np.empty((2, count))
     for e in range(count):
         m, p = int(rng.integers(5, 200)), float(rng.uniform(0.02, 0.98))

@@ -4,7 +4,6 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from attlas.bounds.generalisation.gaussian_weights import (
     GaussianPrior,
@@ -36,11 +35,13 @@ def divergence_moment(rng, count, *, factor=1.0):
     Maurer (2004), Theorem 1, for counts of errors, whose moment is the largest. It does not depend
     on $p$; the sum grows as $\sqrt{\pi n/2}+\frac23$.
     """
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     n = np.concatenate([np.arange(8, 32), np.round(10 ** rng.uniform(1.5, 3.6, count)[24:])])
     left = []
     for m in n.astype(int):
         k = np.arange(1, m)
-        inner = stats.binom.pmf(k, m, k / m)
+        inner = binom.pmf(k, m, k / m)
         left.append(2 + inner.sum())
     return np.array(left), factor * np.exp([log_moment(float(m)) for m in n])
 

@@ -10,7 +10,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import integrate, stats
+from scipy import integrate, special
 
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.statement import computed
@@ -29,7 +29,7 @@ def _mean_inverse(k):
         return math.exp((k / 2 - 1) * t - math.exp(t) / 2 - total)
 
     # From four degrees of freedom on what is cut off is below 1e-12 of the mean.
-    end = math.log(stats.chi2.isf(1e-15, k))
+    end = math.log(2 * special.gammainccinv(k / 2, 1e-15))
     return integrate.quad(density, -30, end, epsabs=0, epsrel=1e-10, limit=400)[0]
 
 

@@ -11,7 +11,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, Status, assume
@@ -30,9 +29,11 @@ _DELTA, _TRIALS = 0.05, 400
 
 def lower_tails(rng, count):
     """Indicators: n, their probability from 1/n on, and the exact chance of half the mean."""
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     n = np.floor(10 ** rng.uniform(0.5, 3, count))
     p = 10 ** rng.uniform(-1, 0, count) * np.minimum(1, 20 / n)
-    return {"n": n, "p": p, "chance": stats.binom.cdf(np.floor(n * p / 2), n, p)}
+    return {"n": n, "p": p, "chance": binom.cdf(np.floor(n * p / 2), n, p)}
 
 
 @inequality(

@@ -10,7 +10,6 @@ from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from attlas.bounds.covering.dudley import (
     CONSTANTS,
@@ -34,8 +33,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 def largest_sum(signs, groups):
     """E max_j |S_j| of independent sums of signs, exactly, from the binomial distribution."""
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     values = np.abs(2 * np.arange(signs + 1) - signs)
-    chance = stats.binom.pmf(np.arange(signs + 1), signs, 0.5)
+    chance = binom.pmf(np.arange(signs + 1), signs, 0.5)
     at = np.array([chance[values == v].sum() for v in range(signs + 1)])
     below = np.minimum(np.cumsum(at), 1.0)
     return float(np.sum(1 - below[:-1] ** groups))

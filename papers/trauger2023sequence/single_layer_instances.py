@@ -9,7 +9,6 @@ from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from attlas.bounds.covering.trauger2023_cover import Ball
 from attlas.claims.sampling import six_decades
@@ -59,10 +58,12 @@ def sign_sums(counts):
 
     Values beyond 7 deviations are left out. Probabilities are products of ratios from the middle.
     """
+    from scipy.stats import binom  # takes half a second, and all papers are listed without it
+
     middle = counts // 2
     return [
         _grouped(int(n), int(c), highest)
-        for n, c, highest in zip(counts, middle, stats.binom.pmf(middle, counts, 0.5), strict=True)
+        for n, c, highest in zip(counts, middle, binom.pmf(middle, counts, 0.5), strict=True)
     ]
 
 

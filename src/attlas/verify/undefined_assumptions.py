@@ -18,7 +18,7 @@ from attlas.claims.claim import Assumption, Claim
 from attlas.verify.evidence import Batch
 
 _KEEPS_NAN = frozenset({
-    *("abs", "add", "add_any", "broadcast_in_dim", "cbrt", "concatenate", "convert_element_type"),
+    *("abs", "add", "broadcast_in_dim", "cbrt", "concatenate", "convert_element_type"),
     *("copy", "cos", "div", "dot_general", "exp", "exp2", "expm1", "log", "log1p", "logistic"),
     *("mul", "neg", "reduce_sum", "reshape", "rsqrt", "sin", "sqrt", "square", "squeeze", "sub"),
     *("tanh", "transpose"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 
 def line_with_covariance(x: np.ndarray, y: np.ndarray, degree: int) -> tuple[Any, np.ndarray]:
@@ -50,11 +50,11 @@ def factor_of_line(lengths: np.ndarray, gaps: np.ndarray) -> str:
     if np.sum(np.unique(x, return_counts=True)[1] > 1) < 3:
         return ""
     (bend, *_), errors = line_with_covariance(x, gap, 2)
-    if abs(bend) > student.ppf(0.975, x.size - 3) * np.sqrt(errors[0, 0]):
+    if abs(bend) > stdtrit(x.size - 3, 0.975) * np.sqrt(errors[0, 0]):
         return ""
     line, covariance = line_with_covariance(x, gap, 1)
     at = np.vander([x.min(), x.max()], 2)
-    (start, end), square = at @ line, student.ppf(0.975, x.size - 2) ** 2 * at @ covariance @ at.T
+    (start, end), square = at @ line, stdtrit(x.size - 2, 0.975) ** 2 * at @ covariance @ at.T
     # The roots of (end - factor start)^2 = t^2 var(end - factor start).
     quadratic = start**2 - square[0, 0], square[0, 1] - start * end, end**2 - square[1, 1]
     if start <= 0 or quadratic[0] <= 0:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy import special
 
 from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
@@ -26,8 +26,8 @@ class TrendPower(NamedTuple):
 
     def power(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, " r"]:
         """Chance that a two-sided test at level 5 % sees the growth."""
-        moved, z = np.sqrt(runs) * self.effect, stats.norm.ppf(0.975)
-        return np.asarray(stats.norm.cdf(moved - z) + stats.norm.cdf(-moved - z))
+        moved, z = np.sqrt(runs) * self.effect, special.ndtri(0.975)
+        return np.asarray(special.ndtr(moved - z) + special.ndtr(-moved - z))
 
     def limits(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, "3 r"]:
         """The power, and what it is with the largest and the least spread of a 95 % interval.
@@ -48,7 +48,7 @@ class TrendPower(NamedTuple):
         """
         if not 0.05 < power < 1:
             raise UserError(f"power = {power} is not between 0.05 and 1: choose 0.8, for instance")
-        z = stats.norm.ppf(0.975) + stats.norm.ppf(power)
+        z = special.ndtri(0.975) + special.ndtri(power)
         effects = (self.effect, self.high, self.low)
         runs = [float((z / effect) ** 2) if effect > 0 else np.inf for effect in effects]
         return runs[0], runs[1], runs[2]
@@ -85,5 +85,5 @@ def trend_power(
     spread = np.sqrt(sum(((run - run.mean()) ** 2).sum() for run in values) / freedom)
     mean = max(float(np.concatenate(list(values)).mean()), 0.0)
     effect = float(mean * size / spread) if spread > 0 else np.inf
-    low, high = np.sqrt(stats.chi2.ppf([0.025, 0.975], freedom) / freedom)
+    low, high = np.sqrt(2 * special.gammaincinv(freedom / 2, [0.025, 0.975]) / freedom)
     return TrendPower(effect, effect * float(low), effect * float(high))

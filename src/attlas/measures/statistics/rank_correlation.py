@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import stats
 
 from attlas.core.argument_validation import validate_record_arguments
 
@@ -20,6 +19,9 @@ def rank_correlation(
         >>> rank_correlation(np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]), np.arange(3.0)).tolist()
         [1.0, -1.0]
     """
+    # Imported here: it takes half a second, and all papers are listed without it.
+    from scipy import stats
+
     first, second = stats.rankdata(np.asarray(x), axis=-1), stats.rankdata(np.asarray(y))
     first, second = first - first.mean(axis=-1, keepdims=True), second - second.mean()
     scale = np.sqrt(np.sum(first**2, axis=-1) * np.sum(second**2))

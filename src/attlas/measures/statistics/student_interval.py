@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy import special
 
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
@@ -40,9 +41,6 @@ def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInt
         >>> f"{found.mean:.1f} {found.half_width:.3f}"
         '1.0 2.484'
     """
-    # Imported here: it takes half a second, and experiments are listed without it.
-    from scipy import stats
-
     runs = read_array(values, "values")
     if runs.ndim < 1 or not runs.size:
         raise UserError(f"values has shape {runs.shape}: give at least one run")
@@ -51,5 +49,5 @@ def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInt
     mean, count = np.asarray(runs.mean(axis=0)), runs.shape[0]
     if count < 2:
         return StudentInterval(mean, np.full(mean.shape, np.nan))
-    half_width = stats.t.ppf((1 + confidence) / 2, count - 1) * runs.std(axis=0, ddof=1)
+    half_width = special.stdtrit(count - 1, (1 + confidence) / 2) * runs.std(axis=0, ddof=1)
     return StudentInterval(mean, np.asarray(half_width / np.sqrt(count)))
