@@ -104,13 +104,6 @@ TERMS = (
         "a bound by Edelman et al. (2022) that grows with the logarithm of the sequence length",
     ),
     FigureTerm(
-        "Printed, sharp",
-        r"(?=.*\b[Pp]rinted\b)(?=.*\b[Ss]harp\b)",
-        r"least (?:that )?we (?:can )?prove|least that we can prove",
-        "with the constants of the paper, and with the smallest that we can prove, larger where "
-        "printed ones are not proved",
-    ),
-    FigureTerm(
         "Vacuous", r"\bvacuous\b", r"largest possible|vacuous\. Of|above the dotted line is worse",
         "larger than the quantity can ever be, so that the bound excludes no value",
     ),
@@ -139,6 +132,18 @@ TERMS = (
         "all numbers before the softmax are multiplied by it, which sharpens attention",
     ),
 )  # fmt: skip
+KINDS = {
+    "printed": (r"\bprinted\b", "with the constants of the paper, proved or not"),
+    "corrected": (r"\bcorrected\b", "an error of the paper's constants is mended"),
+    "sharp": (r"\bsharp(?:ened)?\b", "with the smallest constants that we can prove"),
+    "reconstructed": (
+        r"\breconstructed\b", "completed by us where our text of the paper leaves constants open",
+    ),
+    "recalled": (r"\brecalled\b", "written from memory of the paper, not read in it"),
+    "capped": (r"\bcapped\b", "set to the largest possible value where it is above it"),
+}  # fmt: skip
+"""What tells two bounds of one theorem apart: its name, a pattern of its uses, its meaning."""
+_OF_BOUNDS = re.compile(r"\b(?:bounds?|constants?|Theorem|Lemma|Corollary|rates?)\b")
 
 
 @refuse_unreadable
@@ -176,6 +181,28 @@ def listed_items(reading: str, texts: Sequence[str]) -> list[ReadingItem]:
     return [*items, *_terms(reading, texts)] if items else items
 
 
+def bound_kinds(text: str) -> str:
+    """The kinds of bounds that a text names, each with its meaning; empty where it names none.
+
+    Every figure that sets a printed bound beside a sharp one explains them so, and no figure has
+    words of its own for it.
+
+    Examples:
+        >>> bound_kinds("bound by norms, sharp (Theorem 4.1)")
+        'Sharp: with the smallest constants that we can prove.'
+        >>> bound_kinds("sharper attention"), bound_kinds("a sharp turn")
+        ('', '')
+    """
+    if not _OF_BOUNDS.search(text):
+        return ""
+    used = [
+        f"{name}: {meaning}"
+        for name, (pattern, meaning) in KINDS.items()
+        if re.search(pattern, text, re.I)
+    ]
+    return f"{used[0][0].upper()}{'; '.join(used)[1:]}." if used else ""
+
+
 def texts_of(figure: "matplotlib.figure.Figure") -> list[str]:
     """All texts of a figure."""
     from matplotlib.text import Text
@@ -201,4 +228,5 @@ def _terms(reading: str, texts: Sequence[str]) -> list[ReadingItem]:
         for term in TERMS
         if re.search(term.pattern, everything) and not re.search(term.explanation, reading)
     ]
-    return items[:MOST_TERMS]
+    kinds = bound_kinds(everything)
+    return [*([ReadingItem("Kinds of bounds", kinds)] if kinds else []), *items[:MOST_TERMS]]
