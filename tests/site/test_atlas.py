@@ -15,6 +15,11 @@ from attlas.experiments.store import Store, published_store
 from attlas.experiments.verdicts import write_report
 from attlas.site import findings
 from attlas.site.atlas import gather, source_of, write_atlas
+from attlas.site.claim_entry import Source
+from attlas.site.experiment_pages import ExperimentRecords, small_picture
+from attlas.site.finding import Card, Evidence
+from attlas.site.findings import with_pictures
+from attlas.site.links import anchor
 from attlas.site.pages import render_single
 
 
@@ -130,6 +135,31 @@ def test_a_first_page_is_marked_and_has_answers_without_figures_and_tables(
     atlas = gather(store, claims, errata, (asked,))
     assert "This is the first page" not in render_single(atlas)
     assert atlas.experiments[0].drawings
+
+
+def test_the_cards_of_a_first_page_have_pictures(store, experiments):
+    experiment = experiments[0]
+    records = tuple(store.records(experiment.name))
+    inputs = [ExperimentRecords(experiment, records, Source("", 0, ""))]
+    seen = Evidence(experiment.title, anchor("experiment", experiment.name))
+    other = Evidence("Lemma 1", "claim-lemma-1")
+    cards = (Card("Why?", "So.", (other, seen)), Card("Which?", "This.", (other,)))
+    pictured, without = with_pictures(cards, inputs)
+    assert pictured.thumbnail.startswith("data:image/webp;base64,")
+    assert without == cards[1]
+    kept = with_pictures((pictured._replace(thumbnail="data:,"),), inputs)
+    assert kept[0].thumbnail == "data:,"
+    assert with_pictures(cards, [inputs[0]._replace(records=())]) == cards
+
+
+def test_a_card_has_the_next_figure_where_one_cannot_be_drawn(store, experiments):
+    def broken(data):
+        raise ValueError("nothing there")
+
+    experiment = replace(experiments[0], figures=(broken, *experiments[0].figures))
+    inputs = ExperimentRecords(experiment, tuple(store.records(experiment.name)), Source("", 0, ""))
+    assert small_picture(inputs).startswith("data:image/webp;base64,")
+    assert not small_picture(inputs._replace(experiment=replace(experiment, figures=(broken,))))
 
 
 def test_verdicts_of_unknown_claims_are_said(store, claims, errata, experiments):

@@ -32,7 +32,7 @@ from attlas.site.coverage import coverage_of_project
 from attlas.site.coverage_page import COVERAGE, render_coverage
 from attlas.site.documentation import documentation_beside, sources_beside
 from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries
-from attlas.site.findings import answered_questions, findings_of, front_cards
+from attlas.site.findings import answered_questions, findings_of, front_cards, with_pictures
 from attlas.site.folder import write_pages
 from attlas.site.ledger import slack_ledger
 from attlas.site.links import Links
@@ -45,7 +45,7 @@ from attlas.verify.registry import find_claims, find_errata
 _PACKAGE = Path(attlas.__path__[0])
 FIRST = (
     "This is the first page of a run that has not ended. It shows the published records and the "
-    "results that were there when it was written, without figures and tables. The page of all "
+    "results that were there when it was written, without most figures and tables. The page of all "
     "results replaces it when the run ends."
 )
 """The remark at the top of a page that is written before the results are there."""
@@ -75,7 +75,7 @@ def write_atlas(
         published: further records, usually the published ones; missing cells are
             listed with their estimated cost.
         step: called with the number of experiments whenever one more is drawn.
-        first: whether to write at once, without figures and tables, marked as such.
+        first: whether to write at once, with figures for the cards alone, marked as such.
         stored: figures and tables of earlier reports, used again where nothing has changed.
 
     Returns:
@@ -162,6 +162,7 @@ def gather(
     if checked.unknown and not excerpt:
         warnings.append(f"There are verdicts of unknown claims: {', '.join(checked.unknown)}.")
     papers = _papers(entries, errata, drawn_entries)
+    cards = () if excerpt else front_cards(entries, drawn_entries, audits)
     places = [c.place[0] for c in claims] + [e.source[0] for e in experiments]
     is_user_project = bool(places) and not any(map(is_of_installed_paper, places))
     return Atlas(
@@ -172,7 +173,7 @@ def gather(
         monitors,
         () if excerpt else answered_questions(entries, drawn_entries),
         ", ".join(paper.heading for paper in papers) if is_user_project else "",
-        cards=() if excerpt else front_cards(entries, drawn_entries, audits),
+        cards=with_pictures(cards, experiment_records) if first else cards,
     )
 
 

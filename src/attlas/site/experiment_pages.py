@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.display.terminal import plain
-from attlas.experiments.experiment import CaptionedFigure, Experiment
+from attlas.experiments.experiment import CaptionedFigure, Draw, Experiment
 from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
 from attlas.experiments.short_caption import split_caption
@@ -102,6 +102,29 @@ def experiment_entry(
             shown_records, key=lambda record: str(record.metadata.get("finished", ""))
         ).whence,
     )
+
+
+def small_picture(inputs: ExperimentRecords) -> str:
+    """The picture of a card: the first figure that can be drawn, small, a data URL.
+
+    It takes a tenth of the time of `experiment_entry`; empty where no figure can be drawn.
+    """
+    experiment, problems = inputs.experiment, list[str]()
+    _, layout = _largest(experiment, {record.key: record for record in inputs.records}, problems)
+    if not layout.records:
+        return ""
+    data = cache(partial(experiment.dataset, *layout))
+
+    def drawn(draw: Draw) -> str:
+        figure = experiment.captioned(draw, data().copy()).figure
+        try:
+            figure.draw_without_rendering()
+            return thumbnail(figure)
+        finally:
+            plt.close(figure)
+
+    pictures = (_computed("it", partial(drawn, draw), problems) for draw in experiment.figures)
+    return next(filter(None, pictures), "")
 
 
 def _made_by_others(experiment: Experiment, records: Sequence[Record], code: str) -> int:

@@ -23,8 +23,10 @@ from typing import Any
 from attlas.core.errors import UserError
 from attlas.site.claim_entry import ClaimEntry
 from attlas.site.content import ExperimentEntry
+from attlas.site.experiment_pages import ExperimentRecords, small_picture
 from attlas.site.finding import Card, Finding, Findings
 from attlas.site.grounds import Grounds, folders_of
+from attlas.site.links import anchor
 
 FILE, QUESTIONS, CARDS = "findings.md", "questions.md", "cards.md"
 _NUMBERED = re.compile(r"(\d+)\. (.*)")
@@ -89,6 +91,19 @@ def front_cards(
                 cards[int(numbered[1])] = Card(numbered[2], *finding, picture, grounds.share)
                 break
     return tuple(card for _, card in sorted(cards.items()))
+
+
+def with_pictures(
+    cards: Sequence[Card], experiments: Sequence[ExperimentRecords]
+) -> tuple[Card, ...]:
+    """Cards of a page without figures, each with the picture of the first experiment it names."""
+    records = {anchor("experiment", each.experiment.name): each for each in experiments}
+    pictured = []
+    for card in cards:
+        named = (records[e.anchor] for e in card.evidence if e.anchor in records)
+        picture = next(filter(None, map(small_picture, named)), "")
+        pictured.append(card._replace(thumbnail=card.thumbnail or picture))
+    return tuple(pictured)
 
 
 def _written(sections: Mapping[str, tuple[str, ...]], grounds: Grounds) -> Iterator[Findings]:
