@@ -20,10 +20,11 @@ from attlas.claims.claim import (
     assume,
 )
 from attlas.claims.sampling import Sampler
+from attlas.claims.sides import Doubling
 from attlas.claims.verdict import Outcome, Witness
 from attlas.claims.well_formed import refuse_malformed, refuse_misfit, try_out
 from attlas.core.errors import UserError
-from attlas.core.names import call_by_name, parameters
+from attlas.core.names import call_by_name, nearest, parameters
 from attlas.projects.project import is_announced, paper_of, project_of
 
 if TYPE_CHECKING:  # most claims declare none
@@ -109,7 +110,7 @@ def claim_maker(
             ...
         attlas.core.errors.UserError: claim 'len' has no control: write @identity(sample=..., ...
     """
-    _refuse_misplaced(kind, locator, details)
+    refuse_misplaced(kind, locator, details)
 
     def wrap(function: Callable[..., Any]) -> Claim:
         original = inspect.unwrap(written or function)
@@ -133,6 +134,7 @@ def claim_maker(
             **_filled(name, kind, function, {"status": status, **details, **special}),
         )
         refuse_malformed(claim)
+        _refuse_unfit_for_kind(claim)
         # What is installed was tried when its author defined it; a trial costs 50 ms a claim.
         if not is_announced(original.__module__):
             try_out(claim)
@@ -141,18 +143,110 @@ def claim_maker(
     return wrap
 
 
-def _refuse_misplaced(kind: Any, locator: Any, details: Details) -> None:
-    """Refuse a value that is no kind, and a function in the place of the locator."""
+def refuse_misplaced(kind: Any, locator: Any, details: Details) -> None:
+    """Refuse a value that is no kind, and a function in the place of the locator.
+
+    Raises:
+        UserError: names what stands there, and what to write.
+
+    Examples:
+        >>> refuse_misplaced(len, "", {})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: <built-in function len> is no kind of claim: give one such ...
+    """
     if not isinstance(kind, Kind):
         raise UserError(
             f"{kind!r:.40} is no kind of claim: give one such as Kind.INEQUALITY, first in "
             "@computed(...), or as of= in @erratum(...)"
         )
     if not details and callable(locator):
+        needed = "".join(f"{name}=..., " for name in kind.rule.details[:1])
         raise UserError(
             f"claim '{getattr(locator, '__name__', locator)}' has no control: write "
-            f"@{kind}(sample=..., controls=[Control(...)]) above it"
+            f"@{kind}({needed}sample=..., controls=[Control(...)]) above it"
         )
+
+
+def _refuse_unfit_for_kind(claim: Claim) -> None:
+    """Refuse details that concern other kinds, and trials that nothing calls independent."""
+    where = f"claim '{claim.name}'"
+    rule = claim.kind.rule
+    searchable = " and ".join(kind.rule.plural for kind in Kind if kind.rule.searchable)
+    trials = " and ".join(kind.rule.plural for kind in Kind if kind.rule.trials)
+    if claim.search_over and not rule.searchable:
+        raise UserError(f"{where}: search_over is for {searchable}: leave it out")
+    if claim.not_attacked and (claim.search_over or not rule.searchable):
+        raise UserError(
+            f"{where}: not_attacked is for {searchable} without search_over: leave it out"
+        )
+    has_ratio = rule.searchable and not rule.scaled
+    if claim.attained is not None and not (0 < claim.attained <= 1 and has_ratio):
+        raise UserError(
+            f"{where}: attained={claim.attained} is for inequalities: give a ratio up to 1"
+        )
+    if rule.trials and not claim.independent.strip():
+        raise UserError(
+            f"{where}: its trials must be independent draws: say what each of them draws anew, "
+            "such as independent='a sample and its labels'"
+        )
+    if claim.independent and not rule.trials:
+        raise UserError(f"{where}: independent is for {trials}: leave it out")
+    for kind in Kind:
+        for name in kind.rule.details:
+            value = getattr(claim, name)
+            is_given = bool(value) if isinstance(value, tuple) else value is not None
+            if is_given and name not in rule.details:
+                raise UserError(f"{where}: {name}= is for {_kinds_with(name)}: leave it out")
+    if isinstance(claim.scales, Doubling):
+        arrays, _, takes_all = parameters(claim.function)
+        if not takes_all and claim.scales.name not in arrays:
+            raise UserError(
+                f"{where}: scales={claim.scales} are read by no parameter of the function: "
+                f"{nearest(claim.scales.name, arrays)}"
+            )
+
+
+def _kinds_with(detail: str) -> str:
+    return " and ".join(kind.rule.plural for kind in Kind if detail in kind.rule.details)
+
+
+def refuse_other_than_one(conditions: Mapping[str, Any]) -> None:
+    """Refuse an expectation without a condition on left - right, or with several.
+
+    Raises:
+        UserError: names the three conditions.
+
+    Examples:
+        >>> refuse_other_than_one({"range": 1.0, "deviation": None, "variance": None})
+    """
+    if sum(value is not None for value in conditions.values()) != 1:
+        raise UserError(
+            "an expectation needs one condition on left - right: range=, deviation= or variance="
+        )
+
+
+def corrected_control(reason: str, corrected: Control | None) -> Control:
+    """The control of an erratum that is the true statement.
+
+    Args:
+        reason: why the printed statement is false.
+        corrected: the changes that make it true.
+
+    Raises:
+        UserError: if one of the two is missing.
+
+    Examples:
+        >>> corrected_control("x = -1", Control("of |x|", size=abs)).expect.value
+        'SUPPORTED'
+    """
+    if not isinstance(reason, str) or not reason.strip() or not isinstance(corrected, Control):
+        raise UserError(
+            "an erratum needs reason='why the printed statement is false' and corrected=Control("
+            "...) with the changes that make it true"
+        )
+    changes = {"sample": corrected.sample, **corrected.changes}
+    return Control(corrected.description, expect=Outcome.SUPPORTED, **changes)
 
 
 def _filled(

@@ -186,6 +186,7 @@ class Rule(ABC):
     Attributes:
         noun: the kind with its article, as in "decided as an identity".
         plural: as in "search_over is for inequalities".
+        details: arguments of a claim's decorator that no other kind has, the usual one first.
         equality: whether the sides must be equal, entry by entry; computer algebra may prove it.
         scaled: whether the last axis of the sides runs over growing scales.
         trials: whether each instance is an independent random trial.
@@ -196,6 +197,7 @@ class Rule(ABC):
 
     noun: ClassVar[str]
     plural: ClassVar[str]
+    details: ClassVar[tuple[str, ...]] = ()
     equality: ClassVar[bool] = False
     scaled: ClassVar[bool] = False
     trials: ClassVar[bool] = False

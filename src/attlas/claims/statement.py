@@ -13,11 +13,9 @@ shows an erratum. Each entry of stacked sides is a component that a control must
 that are `alike`, one statement at several places, controls violate more than half, and the others
 come at least half as near to their bound. An identity must detect a relative change of 1e-3 in each
 component. Each instance of a probability or expectation is a trial, `independent` says what it
-draws anew, and the check refuses copies and near-copies; an expectation stays within what
-its range, deviation or variance allows. Limits and rates have four scales or double them until they
-are decided (`attlas.claims.sides.Doubling`), comply on every instance
-(a statement about most data sets is a probability with its level), and no assumption is NaN where
-it refuses.
+draws anew, and the check refuses copies and near-copies; an expectation stays within what its
+range, deviation or variance allows. Limits and rates comply on every instance (a statement about
+most data sets is a probability), and no assumption is NaN where it refuses.
 
 Examples:
     The triangle inequality, from definition to verdict:
@@ -109,10 +107,17 @@ from attlas.claims.claim import (
     Source,
     Status,
 )
-from attlas.claims.claim_maker import Decorator, Details, claim_maker
+from attlas.claims.claim_maker import (
+    Decorator,
+    Details,
+    claim_maker,
+    corrected_control,
+    refuse_misplaced,
+    refuse_other_than_one,
+)
 from attlas.claims.sides import Doubling
 from attlas.claims.verdict import Outcome
-from attlas.core.errors import UserError, refuse_misfits
+from attlas.core.errors import refuse_misfits
 
 if TYPE_CHECKING:  # most claims declare none
     from attlas.claims.domains.domain import Domain
@@ -173,7 +178,7 @@ def limit(
     locator: str = "",
     source: Source = Source.DERIVED,
     *,
-    scales: Any,
+    scales: Any = None,
     **details: Unpack[Details],
 ) -> Decorator:
     r"""A claim that a sequence tends to a limit; the function returns (sequence, limit).
@@ -199,7 +204,7 @@ def rate(
     locator: str = "",
     source: Source = Source.DERIVED,
     *,
-    scales: Any,
+    scales: Any = None,
     **details: Unpack[Details],
 ) -> Decorator:
     """A claim that left = O(right) along `scales`, see `limit`; returns (left, right).
@@ -278,11 +283,9 @@ def expectation(
         >>> mean_of_uniform.range, mean_of_uniform.function(0.5)
         (1.0, (0.5, 0.6))
     """
+    refuse_misplaced(Kind.EXPECTATION, locator, details)
     conditions = {"range": range, "deviation": deviation, "variance": variance}
-    if sum(value is not None for value in conditions.values()) != 1:
-        raise UserError(
-            "an expectation needs one condition on left - right: range=, deviation= or variance="
-        )
+    refuse_other_than_one(conditions)
     return claim_maker(Kind.EXPECTATION, locator, source, details, **conditions)
 
 
@@ -292,8 +295,8 @@ def erratum(
     source: Source = Source.FOUND,
     *,
     of: Kind = Kind.INEQUALITY,
-    reason: str,
-    corrected: Control,
+    reason: str = "",
+    corrected: Control | None = None,
     **details: Unpack[Details],
 ) -> Decorator:
     r"""A printed statement that is false; its control is the corrected one, which must hold.
@@ -314,24 +317,19 @@ def erratum(
         >>> root_of_square.expect.outcome.value, root_of_square.controls[0].expect.value
         ('VIOLATED', 'SUPPORTED')
     """
+    right = corrected_control(reason, corrected)
     printed = source is Source.FOUND
     filled: Details = {
         "status": Status.ERRATUM if printed else Status.SUSPECTED_ERRATUM,
         "expect": Expectation(Outcome.VIOLATED, reason),
     }
     filled |= details
-    right = Control(
-        corrected.description,
-        sample=corrected.sample,
-        expect=Outcome.SUPPORTED,
-        **corrected.changes,
-    )
     filled["controls"] = [right, *details.get("controls", ())]
     return claim_maker(of, locator, source, filled)
 
 
 def computed(
-    kind: Kind,
+    kind: Kind | None = None,
     locator: str = "",
     source: Source = Source.DERIVED,
     *,
@@ -356,6 +354,8 @@ def computed(
         >>> sorted(square_is_positive.sample(np.random.default_rng(0), 2))
         ['error', 'error 1', 'left', 'left 1', 'right', 'right 1']
     """
+    refuse_misplaced(kind, locator, details)
+    assert kind is not None
 
     def wrap(function: Callable[..., Any]) -> Claim:
         controls = tuple(details.get("controls", ()))

@@ -148,50 +148,11 @@ def refuse_malformed(claim: Claim) -> None:
             "Source.FOUND, or another status"
         )
     _refuse_undeclared(claim, where)
-    _refuse_unfit_for_kind(claim, where)
     if claim.enumerates is not None and claim.enumerates < 1:
         raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
         if function is not None and not callable(function):
             raise UserError(f"{where}: {role} is not a function: give one")
-
-
-def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
-    """Refuse details that concern other kinds, and trials that nothing calls independent."""
-    rule = claim.kind.rule
-    searchable = " and ".join(kind.rule.plural for kind in Kind if kind.rule.searchable)
-    trials = " and ".join(kind.rule.plural for kind in Kind if kind.rule.trials)
-    if claim.search_over and not rule.searchable:
-        raise UserError(f"{where}: search_over is for {searchable}: leave it out")
-    if claim.not_attacked and (claim.search_over or not rule.searchable):
-        raise UserError(
-            f"{where}: not_attacked is for {searchable} without search_over: leave it out"
-        )
-    has_ratio = rule.searchable and not rule.scaled
-    if claim.attained is not None and not (0 < claim.attained <= 1 and has_ratio):
-        raise UserError(
-            f"{where}: attained={claim.attained} is for inequalities: give a ratio up to 1"
-        )
-    if rule.trials and not claim.independent.strip():
-        raise UserError(
-            f"{where}: its trials must be independent draws: say what each of them draws anew, "
-            "such as independent='a sample and its labels'"
-        )
-    if claim.independent and not rule.trials:
-        raise UserError(f"{where}: independent is for {trials}: leave it out")
-    for name in ("level", "range", "deviation", "variance"):
-        if getattr(claim, name) is not None and not rule.trials:
-            raise UserError(f"{where}: {name} is for {trials}: leave it out")
-    if claim.scales is not None and not rule.scaled:
-        scaled = " and ".join(kind.rule.plural for kind in Kind if kind.rule.scaled)
-        raise UserError(f"{where}: scales are for {scaled}: leave them out")
-    if isinstance(claim.scales, Doubling):
-        arrays, _, takes_all = parameters(claim.function)
-        if not takes_all and claim.scales.name not in arrays:
-            raise UserError(
-                f"{where}: scales={claim.scales} are read by no parameter of the function: "
-                f"{nearest(claim.scales.name, arrays)}"
-            )
 
 
 def _refuse_undeclared(claim: Claim, where: str) -> None:

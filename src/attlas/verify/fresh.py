@@ -16,7 +16,8 @@ from attlas.verify.evidence import Batch, Program
 from attlas.verify.searchable import is_searchable
 
 _CONFIRMATIONS = 2
-"""Batches that are judged by themselves, because an instance contradicts a limit or rate."""
+"""First batches that are judged since an instance contradicts a limit or rate; of all later ones
+that of the highest score is judged."""
 _APART = 1_000_003
 """Distance of the seeds of fresh batches from that of the check, and of one round from the next."""
 
@@ -46,6 +47,7 @@ def drawn_afresh(
     best: dict[str, np.ndarray] = {}
     highest = np.full(claim.count, -np.inf)
     done = confirmed = 0
+    suspicious, suspect_seed = -np.inf, None
     with FACTORISING, jax.enable_x64(True), np.errstate(all="ignore"):
         while not done or (
             (done + 2) * claim.count <= evaluations and not (stop is not None and stop())
@@ -53,20 +55,26 @@ def drawn_afresh(
             batch_seed = _APART * (seed + 1) + done
             batch: Batch = draw_anew(claim.sampler(), batch_seed, claim.count)
             score = scores(claim, *program(batch))
-            if (
-                claim.kind.rule.scaled
-                and (score >= BROKEN / 2).any()
-                and confirmed < _CONFIRMATIONS
-            ):
-                report = judge(claim, program, batch, batch_seed, done + 1)
-                if report.violated:
-                    return replace(report, method="draws")
+            broken = claim.kind.rule.scaled & (score >= BROKEN / 2)
+            if broken.any():
+                if confirmed < _CONFIRMATIONS:
+                    report = judge(claim, program, batch, batch_seed, done + 1)
+                    if report.violated:
+                        return replace(report, method="draws")
+                elif score.max() > suspicious:
+                    suspicious, suspect_seed = score.max(), batch_seed
                 confirmed += 1
-                score = np.where(score >= BROKEN / 2, -np.inf, score)
+                # Rows of several batches have no common seed, from which lines could be drawn.
+                score = np.where(broken, -np.inf, score)
             higher = (score > highest) if best else np.ones(claim.count, dtype=bool)
             for name, value in batch.items():
                 best[name] = np.array(value) if name not in best else best[name]
                 best[name][higher] = np.asarray(value)[higher]
             highest = np.where(higher, score, highest)
             done += 1
+        if suspect_seed is not None:
+            batch = draw_anew(claim.sampler(), suspect_seed, claim.count)
+            report = judge(claim, program, batch, suspect_seed, done)
+            if report.violated:
+                return replace(report, method="draws")
         return replace(judge(claim, program, best, seed, done), method="draws")

@@ -6,11 +6,15 @@ one, for a rate the least of the last two log-log slopes of left / right.
 
 Slow is not never. If $e^{-xn} \to 0$ is stated for x > 0, a search drives x to zero until no scale
 at hand shows the fall. An instance that contradicts the statement on its scales is therefore a
-counterexample only if the set around it does not shrink as the scales grow: on the line to the
-instance from which the search came, the radius at each scale is that part of the line on which the
-distance, or the slope, is at least half of that at the end. Radii of a true statement tend to zero;
-those of a counterexample must be level, or settle like a plateau. Doubled scales are extended until
-a decision is worth the number of evaluations of the search.
+counterexample only if the set around it does not shrink as the scales grow: on a line to another
+instance, the radius at each scale is that part of the line on which the distance, or the slope, is
+at least half of that at the end. Radii of a true statement tend to zero; those of a counterexample
+must be level, or settle like a plateau, on every line and on its continuation to the other side:
+from x = 0.07 the set |x| < r on which $e^{-x^4 n}$ is slow reaches as far as to zero at any scale
+on the one side, and shrinks on the other alone.
+
+What was selected up to a scale must also persist beyond it. Doubled scales are extended, by three
+doublings at least, until a decision is worth the number of evaluations of the search.
 
 Numbers that a sampler draws along the scales are noise, along which a statement holds almost surely
 and not for every sequence: they stay as they were drawn.
@@ -27,6 +31,7 @@ import numpy as np
 from attlas.claims.claim import Claim
 from attlas.claims.kinds.extrapolation import SCALES, doublings_needed, stays_away
 from attlas.claims.kinds.trend import Limit, Trend
+from attlas.claims.perturbed_draws import within
 from attlas.claims.sides import Doubling, Evidence
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Batch, Program, compile_program, decide, gather
@@ -38,10 +43,13 @@ _CANDIDATES = 2
 """Instances that are confirmed at most, the first that is a counterexample decides."""
 _LEAST = 2.0**-40
 """Least radius that is looked for."""
-_HALVINGS = 12
-"""Halvings of the logarithm of a radius, known to a factor of 4 before."""
+_HALVINGS = 20
+"""Halvings of the logarithm of a radius, known to a factor of 4 before: to 1.3e-6 of itself, so
+that the steps of a radius that settles are not those of the halvings."""
 _ORIGINS = 3
-"""Lines on which radii are measured, until one has an origin that is not like its end."""
+"""Other instances to which radii are measured, and as far to the other side of the end."""
+_BEYOND = 3
+"""Doublings at least beyond the scales at which an instance was selected."""
 _LEVEL = 0.02
 """Relative change of radii over four scales that counts as none."""
 
@@ -112,7 +120,10 @@ class Line(NamedTuple):
 def lines(
     claim: Claim, start: Batch, batch: Batch, seed: int, end: Blocks | None = None
 ) -> Iterator[Line]:
-    """Lines from the ends of a search to its starts, each to that of the same row and of others.
+    """Lines from the ends of a search to its starts, and their continuations to the other side.
+
+    Each is to the start of the same row or of another one. A continuation ends where the law of the
+    numbers does.
 
     Args:
         start: the drawn instances; they are the ends themselves where these are draws.
@@ -136,6 +147,15 @@ def lines(
             for name, block in starts.items()
         }
         yield Line(space, blocks, origin)
+        yield Line(space, blocks, _other_side(blocks, origin))
+
+
+def _other_side(end: Blocks, origin: Blocks) -> Blocks:
+    """The numbers as far beyond the end as those of the origin are before it."""
+    return {
+        name: block.at(within(2 * block.values - origin[name].values, block.law))
+        for name, block in end.items()
+    }
 
 
 def trend_verdict(
@@ -158,12 +178,13 @@ def trend_verdict(
     """
     verdict = decide(claim, evidence, seed=seed)
     count = len(evidence.applicable)
-    suspects = np.flatnonzero(contradiction(claim, evidence).any(axis=1) & evidence.applicable)
+    suspects = _suspects(claim, evidence)
     if not len(suspects):
         return verdict if verdict.outcome is not Outcome.VIOLATED else _open(verdict, 0)
     # What a sampler draws along its scales cannot be extended: its noise is not moved either.
     if isinstance(claim.scales, Doubling) and claim.sampler() is claim.sample:
-        claim, alpha = _extended(claim, claim.scales, evidence, alpha / max(1, evaluations))
+        alpha /= max(1, evaluations)
+        claim = _extended(claim, claim.scales, evidence, alpha)
         program = compile_program(replace(claim, controls=()))
         holds, extended = program(batch)
         evidence = gather(claim, holds, extended[0])
@@ -197,18 +218,26 @@ def _open(verdict: Verdict, suspects: int) -> Verdict:
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why, index=None)
 
 
-def _extended(
-    claim: Claim, scales: Doubling, evidence: Evidence, alpha: float
-) -> tuple[Claim, float]:
-    """The claim with as many scales as a decision at a level needs, and that level."""
+def _suspects(claim: Claim, evidence: Evidence) -> np.ndarray:
+    """The instances that contradict the claim at its scales, the farthest from complying first."""
+    with np.errstate(all="ignore"):
+        score = trend_score(trend_of(claim), evidence, claim.roundings, np)
+    worst = np.asarray(score).reshape(len(evidence.left), -1).max(axis=1)
+    suspects = np.flatnonzero(contradiction(claim, evidence).any(axis=1) & evidence.applicable)
+    return suspects[np.argsort(-worst[suspects], kind="stable")]
+
+
+def _extended(claim: Claim, scales: Doubling, evidence: Evidence, alpha: float) -> Claim:
+    """The claim with as many scales as a decision at a level needs, some beyond those at hand."""
     rows = int(np.prod(evidence.left.shape[1:-1], initial=1))
-    missing = max(0, doublings_needed(rows, alpha) + 1 - scales.count)
+    missing = max(_BEYOND, doublings_needed(rows, alpha) + 1 - scales.count)
     more = scales.extension(missing)
-    return (claim if more is None else replace(claim, scales=more)), alpha
+    return claim if more is None else replace(claim, scales=more)
 
 
 def _persists(claim: Claim, program: Program, tracks: Sequence[Line], index: int) -> bool:
-    """Whether the radii of an instance at the last scales do not tend to zero."""
+    """Whether the radii of an instance at the last scales do not tend to zero on any line."""
+    is_measured = False
     for track in tracks:
         measured = radii(_sizes(claim, program, track, index))
         if measured is None:
@@ -218,8 +247,10 @@ def _persists(claim: Claim, program: Program, tracks: Sequence[Line], index: int
             # A radius of 1 is one that was not measured, and level with nothing.
             level = last.max() < 1 and np.ptp(last) <= _LEVEL * last[-1]
             settles = len(last) == SCALES and bool(stays_away(last))
-            return bool(last[-1] > _LEAST) and (bool(level) or settles)
-    return False
+            if last[-1] <= _LEAST or not (level or settles):
+                return False
+            is_measured = True
+    return is_measured
 
 
 def _sizes(
@@ -239,6 +270,9 @@ def _sizes(
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0]).select(index)
         if not evidence.applicable[0] or not np.isfinite(evidence.left).all():
+            return None
+        # The end of a line is another instance where rows of several draws were put together.
+        if not worst and not contradiction(claim, evidence).any():
             return None
         scales = np.broadcast_to(np.asarray(evidence.scales), evidence.left.shape)
         if isinstance(rule, Limit):

@@ -173,7 +173,7 @@ def test_scales_that_nothing_reads_or_that_do_not_fit_are_refused():
             """x = O(1)."""
             return x * (1.0 * t[:3] ** power), t[:3]
 
-    with pytest.raises(UserError, match="scales are for limits and rates"):
+    with pytest.raises(UserError, match="scales= is for limits and rates"):
 
         @computed(Kind.INEQUALITY, scales=Doubling("t", 16), controls=controls)
         def unordered(rng, count, *, t, power=1):

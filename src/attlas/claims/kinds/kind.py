@@ -24,6 +24,7 @@ class Probability(Rule):
 
     noun = "a probability"
     plural = "probabilities"
+    details = ("level", "parameters")
     trials = True
 
     def sides(self, value: Any) -> Sides:
@@ -149,6 +150,7 @@ class Expectation(Rule):
 
     noun = "an expectation"
     plural = "expectations"
+    details = ("range", "deviation", "variance")
     trials = True
 
     def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:

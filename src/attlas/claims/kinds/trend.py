@@ -61,6 +61,7 @@ class Trend(Rule):
         doubled: whether the check doubles the scales until it decides.
     """
 
+    details: ClassVar[tuple[str, ...]] = ("scales",)
     scaled: ClassVar[bool] = True
     searchable: ClassVar[bool] = True
     holds: ClassVar[str]
