@@ -60,6 +60,7 @@ from attlas.core.names import lazy_names
 
 if TYPE_CHECKING:
     from attlas.audit.audit import audit
+    from attlas.audit.certify import certify
     from attlas.bounds.comparison.compare import compare_bounds
     from attlas.bounds.comparison.transformer_weights import TransformerWeights
     from attlas.bounds.generalisation.compression_bound import compression_bound
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
     from attlas.bounds.generalisation.token_bound import token_bound
     from attlas.bounds.generalisation.union import union
-    from attlas.certificates.certify import certify
     from attlas.claims.claim import Claim, Control, Source, assume
     from attlas.claims.domains.matrices import Orthogonal, Rank, Semidefinite
     from attlas.claims.domains.vectors import (
@@ -184,7 +184,7 @@ _PLACES = {
     "pac_bayes_kl": "bounds.generalisation.pac_bayes_kl",
     "token_bound": "bounds.generalisation.token_bound",
     "union": "bounds.generalisation.union",
-    "certify": "certificates.certify",
+    "certify": "audit.certify",
     "fit": "training.fit",
     "Trajectory": "training.trajectory",
     "load": "experiments.load",

@@ -52,14 +52,22 @@ def test_heads_that_write_nothing_are_not_removed_again():
     assert next(each.kind for each in decisions_of(trial)) == "rounding"
 
 
+def base_loss():
+    return np.mean(Made({(0, 0): 0.0}).base[1::2])
+
+
 def test_a_layer_that_rounding_hurts_is_spared():
     none, rounding, _ = decisions_of(Made({(0, 0): 9.0, (0, 1): 2.0}, layer_costs=(0.1, 0.5)))
     assert none.what.startswith("None of 2 heads can be removed for at most 0.0193 nats")
     assert none.what.endswith("the cheapest is head 0.1")
     assert (none.change, none.advised, none.heads) == (2.0, False, ())
     assert rounding.layers == (1,)
-    assert rounding.action == "Quantise to 4 bits with layer 1 at 8 bits"
+    assert rounding.action.startswith("Do not quantise to 4 bits even with layer 1 at 8 bits: it")
     assert rounding.change == pytest.approx(0.1)
+    assert (rounding.advised, rounding.consequence) == (False, pytest.approx(0.1 / base_loss()))
+    _, cheap, _ = decisions_of(Made({(0, 0): 9.0}, layer_costs=(0.001, 0.5)))
+    assert cheap.action == "Quantise to 4 bits with layer 1 at 8 bits"
+    assert (cheap.advised, cheap.saving) == (True, 1 - 12 / 32)
 
 
 def test_a_test_that_does_not_confirm_the_choice_advises_against_it():

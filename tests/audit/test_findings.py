@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attlas.audit.findings import MOST, Change, Effect, findings_of, robust_score
+from attlas.audit.change import Change, Effect
+from attlas.audit.change import tested_change as change_of
+from attlas.audit.findings import findings_of, robust_score
 
 FLAT = np.full((2, 3), 0.1)
 
@@ -111,23 +113,28 @@ def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, 
     assert finding.quantity in there
     if replaced is None:
         assert asked == []
-        assert "3" in finding.evidence
+        assert "An attack reaches 3" in finding.effect
     else:
         assert asked == [replaced]
-        assert "loss of 2.5 nats changes by 0.25 [0.125, 0.375]" in finding.evidence
+        assert "loss of 2.5 nats changes by 0.25 [0.125, 0.375]" in finding.effect
+        assert finding.consequence == 0.125 / 2.5
     assert found_in(**absent) == ((), [])
 
 
 ACTIONS = {
-    "entropy": ("average the values", "Keep their maps: what", "Keep their maps: more"),
-    "positional_share": ("average the values", "Keep their maps: what", "Keep their maps: more"),
+    "entropy": ("these heads average", "Keep their maps: what", "Keep their maps: more"),
+    "positional_share": (
+        "these heads average",
+        "Keep their maps: what",
+        "Keep their maps: more",
+    ),
     "distant_confidence": ("as a hint only: the loss", "Keep them, and read", "only: more"),
     "sink_natural": (
-        "maps. After a test on other sequences, let",
+        "maps. Let these heads",
         "maps. Keep their maps: what",
         "maps. Keep their maps: more",
     ),
-    "nearest_distance": ("replace the output of", "Keep both: the loss depends", "Keep both: more"),
+    "nearest_distance": ("Replace the output of", "Keep both: the loss depends", "Keep both: more"),
 }
 CHANGES = (
     Change(2.5, 0.0, -0.01, 0.02, "nats"),
@@ -153,7 +160,7 @@ def test_what_to_do_follows_from_the_interval_of_the_test(variables):
 def test_heads_go_together_only_where_the_joint_test_allows_it():
     data = xr.Dataset({k: (("layer", "head"), v) for k, v in idle(0.009).items()})
     actions = [findings_of(data, lambda *_, c=c: c)[0].action for c in CHANGES]
-    assert actions[0].startswith("After a test on other sequences, remove them together")
+    assert actions[0].startswith("Remove them together")
     assert {action[:27] for action in actions[1:]} == {"Do not remove all of them: "}
 
 
@@ -163,15 +170,62 @@ def test_a_change_that_is_no_number_decides_nothing():
     assert Change(0.0, 0.0, -0.01, 0.005, "nats").effect(0.01) is Effect.CHEAP
 
 
+def test_sequences_that_chose_heads_do_not_show_that_these_are_cheap():
+    cheap = Change(2.5, 0.0, -0.01, 0.02, "nats")
+    assert cheap.effect(0.01) is Effect.CHEAP
+    assert cheap._replace(held_out=False).effect(0.01) is Effect.OPEN
+
+
+def test_a_change_is_read_on_every_second_sequence_alone():
+    before = np.arange(1.0, 9.0)
+    chosen = np.tile([100.0, 1.0], 4)  # the half that chooses has no say
+    change = change_of(before, before + chosen, "nats", "sequences")
+    assert (change.loss, change.mean, change.low, change.high) == (5.0, 1.0, 1.0, 1.0)
+    assert change.tested == "4 sequences that did not choose it"
+    few = change_of(before[:3], before[:3] + chosen[:3], "nats", "texts")
+    assert (few.mean, few.held_out) == (67.0, False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "silent"),
+    [
+        (needed(5.0, 4.0), (1, 0)),
+        (idle(0.009), (0, 1)),
+        (uniform(0.985), (1, 2)),
+        (positional(0.95), (0, 2)),
+        (distant(0.9), (0, 1)),
+        (sink(0.4), (0, 0)),
+        (tight(0.75), (1, 0)),
+    ],
+)
+def test_heads_that_write_nothing_are_not_named(variables, silent):
+    data = xr.Dataset({name: (("layer", "head"), array) for name, array in variables.items()})
+    assert len(findings_of(data, Intervention())) == 1
+    assert findings_of(data, Intervention(), silent=[silent]) == ()
+
+
+@pytest.mark.parametrize("silent", [(1, 1), (0, 2)])
+def test_no_copy_of_a_head_that_writes_nothing_is_named(silent):
+    data = xr.Dataset({name: (("layer", "head"), array) for name, array in double(0.3).items()})
+    found = findings_of(data, Intervention(), silent=[silent])
+    assert all(f"{silent[0]}.{silent[1]}" not in each.sentence for each in found)
+
+
+def test_a_removed_head_counts_neither_as_removable_nor_among_all():
+    data = xr.Dataset({k: (("layer", "head"), v) for k, v in idle(0.009).items()})
+    (finding,) = findings_of(data, Intervention(), silent=[(0, 0)])
+    assert finding.sentence.startswith("1 of 5 heads costs at most 0.01 nats")
+
+
 def test_the_unit_is_that_of_the_loss():
     table = xr.Dataset({k: (("layer", "head"), v) for k, v in needed(5.0, 4.0).items()})
     table["removal_mean_null"] = ("layer", "head"), np.full((2, 3), 0.2)
     found = findings_of(table, Intervention("squared state lengths"))
     assert len(found) == 2  # one is needed, the others are not
     for finding in found:
-        assert "nats" not in finding.sentence + finding.evidence
+        assert "nats" not in finding.sentence + finding.effect
         assert "squared state lengths" in finding.sentence
-        assert "loss of 2.5 squared state lengths changes by 0.25" in finding.evidence
+        assert "loss of 2.5 squared state lengths changes by 0.25" in finding.effect
 
 
 def test_without_a_loss_only_certificates_are_told():
@@ -190,7 +244,6 @@ def test_several_heads_are_replaced_together_and_the_strongest_is_first():
     assert "Heads 0.0, 0.1, 0.2, 1.0 look" in found[1].sentence
     assert "(+1 " in found[1].sentence
     assert asked[1] == ([(0, 0), (0, 1), (0, 2), (1, 0)], "uniform")
-    assert len(found) <= MOST
 
 
 def test_long_lists_of_heads_are_cut():

@@ -113,6 +113,14 @@ def test_a_copy_is_tested_with_one_map_for_both(cost):
     assert "values" not in found.what
 
 
+def test_heads_that_write_nothing_have_neither_sinks_nor_copies():
+    trial = with_sink(first=0.5)
+    trial.removable = (((0, 0),),)
+    assert decided(sink_decision, trial) is None
+    trial.alike = (HeadPair(0, 0, 1, 0.95, np.nan),)
+    assert copies_decision(trial, trial.losses(), 0.01) is None
+
+
 def test_cosines_are_those_of_the_products_and_know_no_basis():
     W_Q, W_K, W_V = (DRAW.normal(size=(3, 5, 2)) for _ in range(3))
     b_Q, b_K, b_V = (DRAW.normal(size=(3, 2)) for _ in range(3))

@@ -8,10 +8,11 @@ that finding does not rest on, take the least they can here.
 import numpy as np
 import pytest
 
+from attlas.audit.change import Change
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.deep_level.ablation import JointAblation
-from attlas.audit.findings import Change, findings_of
+from attlas.audit.findings import findings_of
 from attlas.audit.read_batch import token_batch
 from attlas.audit.sequence_loss import judged_batch
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean

@@ -111,5 +111,5 @@ def test_paths_of_predictions_are_certified_as_the_command_does(tmp_path, as_pat
     assert [model.bound.empirical * 60 for model in result.models] == pytest.approx([1, 3])
     expected = certify([1] + 59 * [0]).models[0].bound.bound
     assert certify(as_path(files[0])).models[0].bound.bound == expected
-    with pytest.raises(UserError, match=r"is a folder, of a model perhaps: .* by `attlas certify"):
+    with pytest.raises(UserError, match=r"is a folder, of a model perhaps: .* by `at.certify"):
         certify(as_path(tmp_path))

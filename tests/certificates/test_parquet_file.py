@@ -18,7 +18,9 @@ from attlas.core.errors import UserError
 def test_without_pyarrow_the_line_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"needs pyarrow: pip install 'attlas\[parquet\]', or give"):
+    with pytest.raises(
+        UserError, match=r"needs pyarrow: pip install '\.\[parquet\]' in a clone of attlas; or"
+    ):
         read_predictions(tmp_path / "a.parquet")
 
 

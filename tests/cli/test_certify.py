@@ -132,7 +132,10 @@ def test_a_language_model_is_certified_on_a_text(data_dir, tmp_path):
     [
         (["new.csv", "--text", "new.csv"], "are for the folder of a model"),
         (["new.csv", "--labels", "new.csv"], "are for the folder of a model"),
-        (["."], "give --text FILE, and --labels FILE for a classifier"),
+        (["."], "give --text FILE, and --labels FILE for a classifier, or --images FOLDER"),
+        (["new.csv", "--images", "."], "are for the folder of a model"),
+        ([".", "--text", "a", "--images", "b"], "--text and --images exclude each other"),
+        ([".", "--images", "b", "--no-capture"], "leave --no-capture out"),
         ([".", "new.csv", "--text", "new.csv"], "give folders, or files of predictions"),
         ([".", "--text", "a", "--labels", "b", "--no-capture"], "leave --no-capture out"),
     ],

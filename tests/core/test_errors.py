@@ -1,5 +1,6 @@
 """A missing optional dependency is one line that names its extra."""
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -18,7 +19,7 @@ def test_the_line_names_what_needs_it_what_is_missing_and_the_extra(monkeypatch)
         extra_needed("`attlas report`", "site"),
     ):
         import matplotlib.pyplot  # noqa: F401
-    assert str(said.value).endswith("pip install 'attlas[site]'")
+    assert str(said.value).endswith("pip install '.[site]' in a clone of attlas")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_an_extra_without_the_package_gives_way_to_the_smallest_that_has_it(
 ):
     monkeypatch.setitem(sys.modules, module.partition(".")[0], None)
     line = missing_extra(ModuleNotFoundError(name=module), "this", extra)
-    assert line.endswith(f"pip install 'attlas[{chosen}]'")
+    assert line.endswith(f"pip install '.[{chosen}]' in a clone of attlas")
 
 
 def test_errors_of_other_modules_and_of_installed_packages_pass():
@@ -50,3 +51,16 @@ def test_extras_are_those_of_the_project_and_all_has_those_of_every_command():
     assert known.keys() == project["optional-dependencies"].keys()
     commands = ("audit", "cluster", "experiments", "site")
     assert known["all"] == frozenset().union(*(known[name] for name in commands))
+
+
+def test_an_extra_is_installed_from_a_clone_wherever_it_is_named():
+    """attlas is in no index: `pip install 'attlas[site]'` would find nothing, or another's."""
+    texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    texts += [*(ROOT / "docs" / "choose").glob("*.md"), *(ROOT / "docs" / "tutorials").glob("*.md")]
+    named = [
+        f"{text.relative_to(ROOT)}: {line.strip()}"
+        for text in texts
+        for line in text.read_text(encoding="utf-8").splitlines()
+        if re.search(r"pip install ['\"]?attlas\b", line)
+    ]
+    assert named == []

@@ -59,8 +59,13 @@ def made(level="deep", value=1.5):
                 "head": 1,
                 "quantity": "qk_norm",
                 "strength": value,
+                "action": "Keep it",
+                "effect": "The loss rises",
+                "consequence": value,
+                "kind": "observation",
             }
         ],
+        "further": [],
         "facts": {"rank_correlation": value, "loss": value},
         "standings": {key: [f"{key} title"] for key in CLAIMED},
     }
@@ -96,6 +101,16 @@ def test_the_page_holds_findings_figures_tables_and_data():
     assert "src=" not in page.replace('src="data:', "")
     assert "http-equiv" in page
     assert {each["name"] for each in data_of(page)["quantities"]} == set(NAMES)
+
+
+def test_what_is_found_besides_can_be_unfolded():
+    found = made()
+    assert "further observation" not in render_audit(found)
+    page = render_audit(found | {"further": [found["findings"][0] | {"sentence": "Besides"}]})
+    assert "<summary>1 further observation</summary>" in page
+    assert page.index("Head 0.1 stands out") < page.index("<summary>") < page.index("Besides.")
+    assert "Keep it." in page
+    assert "The loss rises." in page
 
 
 def test_the_title_is_the_name_of_the_model_and_findings_come_first():

@@ -8,30 +8,31 @@ import xarray as xr
 from jaxtyping import Int
 from threadpoolctl import threadpool_limits
 
+from attlas.audit.change import Change, Heads, Intervene, tested_change
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.decision import Decision
-from attlas.audit.decisions import MOST, decisions_of
+from attlas.audit.decisions import decisions_of
 from attlas.audit.deep_level.ablation import JointAblation
-from attlas.audit.deep_level.deep_level import deep_level
+from attlas.audit.deep_level.deep_level import DeepLevel, deep_level
 from attlas.audit.deep_level.head_trial import HeadTrial
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
 from attlas.audit.deep_level.step_decision import step_decision
 from attlas.audit.deep_level.tangent_drift import require_comparable, tangent_drift
-from attlas.audit.findings import Change, Heads, Intervene, findings_of
-from attlas.audit.halves import BUDGET, halves
+from attlas.audit.findings import findings_of
+from attlas.audit.halves import BUDGET, halves, held_out
 from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.notes import notes_of
 from attlas.audit.opened_model import opened
+from attlas.audit.ranked_findings import ranked_findings
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch, sequences_of
 from attlas.audit.weights_level.weights_level import Cache, no_cache, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.head_layout import check_head_layout
 from attlas.transformers.load_model import load_model
 from attlas.transformers.trained_transformer import TrainedTransformer
@@ -227,34 +228,42 @@ def _audited(
     }
     context = certificate_context(model, options)
     heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), cache)
-    depths, protocol = xr.Dataset(), {}
-    if tokens is not None:
+    depths, protocol, silent = xr.Dataset(), {}, ()
+    choosing = heads
+    if tokens is not None and batch is not None:
         data = audit_data(
             model,
             tokens,
             DataSettings(special=special, seed=options.seed),
             lambda done, all_: progress("data", done, all_),
+            held_out(len(batch.tokens)).tolist(),
         )
         heads, depths = xr.merge([heads, data.heads]), data.depths
+        choosing, silent = data.choosing, data.silent
         protocol, facts = data.protocol, facts | data.sinks
     decisions: tuple[Decision, ...] = ()
     if level == "deep" and batch is not None:
         trial = HeadTrial(read_once(model), batch)
         decisions = decisions_of(trial, options.budget, progress, say)
-        deep, numbers = _deep(model, batch, before, options, progress)
-        heads, facts = xr.merge([heads, deep]), facts | numbers
+        deep = _deep(model, batch, before, options, progress)
+        heads, facts = xr.merge([heads, deep.heads]), facts | deep.facts
+        choosing = xr.merge([choosing, deep.choosing])
         if options.learning_rate is not None:
             step, numbers = _stepped(read_once(model), batch, options)
-            decisions, facts = (*step, *decisions)[:MOST], facts | numbers
+            decisions, facts = (*step, *decisions), facts | numbers
         if before is not None:
             heads = heads.assign(_earlier(before, context, progress))
+    intervene = _intervention(model, batch)
+    seen = findings_of(choosing, intervene, options.budget, silent)
+    findings, further = ranked_findings(decisions, seen)
     return ModelAudit(
         model=_facts(model, context, options.samples),
         level=level,
         heads=heads,
         depths=depths,
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
-        findings=findings_of(heads, _intervention(model, batch), options.budget),
+        findings=findings,
+        further=further,
         decisions=decisions,
         facts=facts,
         notes=notes_of(model, tokens, batch, facts, options.source, context, protocol),
@@ -284,8 +293,9 @@ def _require_captured(against: Any, options: AuditOptions) -> None:
         raise UserError("a captured model is compared with no checkpoint: leave `against` out")
     if options.learning_rate is not None:
         raise UserError(
-            "the sharpness needs a model that attlas reads itself, judged by its own loss: "
-            "leave the learning rate out"
+            "the sharpness is an eigenvalue of the Hessian, and a captured model gives numbers "
+            "without derivatives: give a model that attlas reads itself, without --labels and "
+            "--capture, or leave the learning rate out"
         )
 
 
@@ -309,21 +319,21 @@ def _deep(
     before: TrainedTransformer | None,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],
-) -> tuple[xr.Dataset, dict[str, int | float | str]]:
-    """Variables of level deep, and its facts of the whole model."""
+) -> DeepLevel:
+    """Level deep, with the drift from an earlier checkpoint among its facts."""
     model = read_once(model)
-    deep, numbers = deep_level(
+    deep = deep_level(
         model,
         batch,
         curvature=options.curvature,
         curvature_sequences=options.curvature_sequences,
         progress=lambda part, done, all_: progress(f"deep, {part}", done, all_),
     )
-    facts = dict(numbers)
-    if before is not None:
-        drift = tangent_drift(before, model, batch)
-        facts |= {**drift._asdict(), "explained": drift.explained, "lazy": drift.lazy}
-    return deep, facts
+    if before is None:
+        return deep
+    drift = tangent_drift(before, model, batch)
+    facts = {**drift._asdict(), "explained": drift.explained, "lazy": drift.lazy}
+    return deep._replace(facts={**deep.facts, **facts})
 
 
 def _stepped(
@@ -356,6 +366,7 @@ def _earlier(
 
 
 def _intervention(model: TrainedTransformer, batch: JudgedBatch | None) -> Intervene | None:
+    """What replaces heads and reads the loss of the sequences that are held out."""
     if batch is None:
         return None
 
@@ -364,9 +375,7 @@ def _intervention(model: TrainedTransformer, batch: JudgedBatch | None) -> Inter
     def intervene(heads: Heads, replacement: str) -> Change:
         ablation.extend([] if ablation else [JointAblation(model, batch)])
         before, after = ablation[0](heads, replacement)
-        change = bootstrap_mean(after - before)
-        loss, mean = float(np.mean(before)), float(change.mean)
-        return Change(loss, mean, float(change.low), float(change.high), batch.unit)
+        return tested_change(before, after, batch.unit, "sequences")
 
     return intervene
 

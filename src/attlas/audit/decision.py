@@ -1,5 +1,6 @@
 """What to do with a model, and what it did to the loss when it was tried."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ class Decision:
         layers: layers that it is about.
         examples: what the sequences are, in the plural.
         accuracy: what it did to the accuracy; None where examples have no right answer.
+        saving: share of the heads, or of the bits of weights, that the action saves.
     """
 
     kind: str
@@ -62,6 +64,22 @@ class Decision:
     layers: tuple[int, ...] = ()
     examples: str = "sequences"
     accuracy: AccuracyChange | None = None
+    saving: float = 0.0
+
+    @property
+    def consequence(self) -> float:
+        """What depends on the decision, a share; see `Finding`.
+
+        Examples:
+            >>> decision = Decision("heads", "", "", "", 2.0, 0.5, 0.4, 0.6, "nats", 8, False)
+            >>> decision.consequence
+            0.2
+        """
+        if self.kind == "step":
+            return math.inf
+        if self.advised:
+            return self.saving
+        return max(self.low, 0.0) / (self.loss if self.loss > 0 else 1.0)
 
     @property
     def effect(self) -> str:

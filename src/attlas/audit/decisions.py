@@ -8,17 +8,22 @@ from jaxtyping import Float
 
 from attlas.audit.decision import Decision
 from attlas.audit.findings import named_heads
-from attlas.audit.halves import BUDGET, change_text, halves, is_within, loss_size, measured_decision
+from attlas.audit.halves import (
+    BUDGET,
+    FEWEST,
+    change_text,
+    halves,
+    is_within,
+    loss_size,
+    measured_decision,
+)
 from attlas.audit.map_decisions import copies_decision, precision_decision, sink_decision
 from attlas.audit.trial import Trial
 from attlas.display.numbers import duration, plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
-MOST = 5
 _PATIENCE = 6
 """Heads in a row that do not fit, after which no more are tried."""
-_FEWEST = 4
-"""Sequences without which no half is tested by another."""
 
 
 Progress = Callable[[str, int, int], None]
@@ -30,7 +35,7 @@ def decisions_of(
     progress: Progress = lambda part, done, all_: None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[Decision, ...]:
-    """The actions, at most five; none from fewer than four sequences.
+    """The actions, one of each kind; none from fewer than four sequences.
 
     Args:
         trial: model and batch on which actions are tried.
@@ -39,13 +44,13 @@ def decisions_of(
         say: called with a sentence on how long the trials will take, before they begin.
     """
     base = trial.losses()
-    if base.size < _FEWEST:
+    if base.size < FEWEST:
         return ()
     if say is not None:
         say(_announcement(trial, base.size))
     decisions = [
         _removal(trial, base, budget, lambda *amount: progress("removing heads", *amount)),
-        _rounding(trial, base, lambda *amount: progress("rounding layers", *amount)),
+        _rounding(trial, base, budget, lambda *amount: progress("rounding layers", *amount)),
     ]
     maps = trial.observed()
     changes = (
@@ -56,7 +61,7 @@ def decisions_of(
     for number, decide in enumerate(changes, 1):
         decisions.append(decide())
         progress("changing maps", number, len(changes))
-    return tuple(decision for decision in decisions if decision is not None)[:MOST]
+    return tuple(decision for decision in decisions if decision is not None)
 
 
 _CHANGED_MAPS = 6
@@ -215,14 +220,18 @@ def _removal(
         ),
         advised=is_cheap,
         heads=tuple(heads),
+        saving=len(heads) / sum(map(len, trial.removable)),
     )
 
 
-_FEW_BITS, _MORE_BITS = 4, 8
+_FEW_BITS, _MORE_BITS, _STORED_BITS = 4, 8, 16
 
 
 def _rounding(
-    trial: Trial, base: Float[np.ndarray, " n"], progress: Callable[[int, int], None]
+    trial: Trial,
+    base: Float[np.ndarray, " n"],
+    budget: float,
+    progress: Callable[[int, int], None],
 ) -> Decision | None:
     """The layer that rounding hurts most, and what it helps to spare it."""
     if trial.layers < 2:
@@ -242,11 +251,14 @@ def _rounding(
         f"by {plain_number(float(np.median(means)))}"
     )
     bits = {**every, worst: _MORE_BITS} if hurt else every
+    changed = trial.rounded(bits) if hurt else all_rounded
+    spared = f" with layer {worst} at {_MORE_BITS} bits" if hurt else ""
+    is_cheap = is_within(base, changed, testing, budget)
     return measured_decision(
         trial,
         lambda model: model.rounded(bits),
         base,
-        trial.rounded(bits) if hurt else all_rounded,
+        changed,
         testing,
         kind="rounding",
         what=(
@@ -261,9 +273,12 @@ def _rounding(
             "the nearest of equal steps, one size of step per output"
         ),
         action=(
-            f"Quantise to {_FEW_BITS} bits with layer {worst} at {_MORE_BITS} bits"
-            if hurt
-            else f"Quantise all layers to {_FEW_BITS} bits if the effect below is small enough"
+            f"Quantise to {_FEW_BITS} bits{spared}"
+            if is_cheap
+            else f"Do not quantise to {_FEW_BITS} bits{' even' * hurt}{spared}: it costs more than "
+            f"was allowed, or more {trial.examples} are needed to see that it does not"
         ),
+        advised=is_cheap,
         layers=(worst,) if hurt else tuple(range(trial.layers)),
+        saving=1 - sum(bits.values()) / (_STORED_BITS * trial.layers),
     )

@@ -1,23 +1,21 @@
-r"""What stands out: at most five findings, each against a reference and with a test that was run.
+r"""What stands out among the heads, each against a reference and with a test that was run.
 
-A head is tested by ablating it and computing the loss of the user's batch again, a certificate by
-attacking it. What was tested in neither way is not reported. What to do about it follows from the
-effect of the test.
+A head is tested by ablating it and computing the loss of sequences again that had no part in naming
+it, a certificate by attacking it. What was tested in neither way is not reported. What to do about
+it follows from the effect of the test.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
 
+from attlas.audit.change import Effect, Heads, Intervene
 from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.finding import Finding
 from attlas.audit.halves import BUDGET
 from attlas.display.numbers import plain_number
 
-MOST = 5
 _FAR = 4.0
 _POSITIONAL = 0.9
 _NEAR_UNIFORM = 0.98
@@ -25,69 +23,45 @@ _TIGHT = 0.5
 _NAMED = 12
 """Heads up to which a sentence names all."""
 
-Heads = Sequence[tuple[int, int]]
-
-
-class Effect(Enum):
-    """What the interval of a change says."""
-
-    CHEAP = "within what may be lost"
-    NEEDED = "above 0, and beyond it"
-    OPEN = "neither"
-
-
-class Change(NamedTuple):
-    """What ablating heads did to the loss.
-
-    Attributes:
-        loss: loss of the unchanged model.
-        mean: mean change over the sequences.
-        low: lower end of its interval.
-        high: upper end.
-        unit: unit of the four numbers.
-    """
-
-    loss: float
-    mean: float
-    low: float
-    high: float
-    unit: str
-
-    def effect(self, budget: float) -> Effect:
-        """What the change says where a share of the loss may be lost.
-
-        Examples:
-            >>> [Change(2.0, 0.0, low, 0.1, "nats").effect(0.01).name for low in (-0.1, 0.05)]
-            ['OPEN', 'NEEDED']
-        """
-        if self.high <= budget * (self.loss if self.loss > 0 else 1):
-            return Effect.CHEAP
-        return Effect.NEEDED if self.low > 0 else Effect.OPEN
-
-
-Intervene = Callable[[Heads, str], Change]
-"""Replaces heads together, in one of the ways of `REPLACEMENTS`."""
-
 
 def findings_of(
-    heads: xr.Dataset, intervene: Intervene | None, budget: float = BUDGET
+    heads: xr.Dataset,
+    intervene: Intervene | None,
+    budget: float = BUDGET,
+    silent: Heads = (),
 ) -> tuple[Finding, ...]:
-    """The findings, those that stand out furthest first.
+    """What stands out, furthest first.
 
     Args:
-        heads: all variables [layer, head] of the audit.
-        intervene: replaces heads and reads the loss again; None where there is no loss.
+        heads: variables [layer, head] of the audit, on the sequences that choose.
+        intervene: replaces heads and reads the loss of other sequences again; None where there is
+            no loss.
         budget: share of the loss that an action may cost.
+        silent: heads that write nothing, which are removed already and not named.
 
     Returns:
-        At most five; none at level weights, where nothing can be ablated.
+        Findings; none at level weights, where nothing can be ablated.
     """
+    if silent:
+        heads = _without(heads, silent)
     findings = list(_tight_certificates(heads))
     if intervene is not None:
         for search in (_needed, _expendable, _uniform, _positional, _singular, _sinks, _doubles):
             findings.extend(search(heads, intervene, budget))
     findings.sort(key=lambda finding: -finding.strength)
-    return tuple(findings[:MOST])
+    return tuple(findings)
+
+
+def _without(heads: xr.Dataset, silent: Heads) -> xr.Dataset:
+    """The variables with no number for some heads, and for those that are nearest to these."""
+    speaks = np.ones(tuple(heads.sizes[dim] for dim in ("layer", "head")), bool)
+    speaks[tuple(zip(*silent, strict=True))] = False
+    left = heads.where(xr.DataArray(speaks, dims=("layer", "head")))
+    if "nearest_distance" in left:
+        nearest = np.stack([left.nearest_layer.values, left.nearest_head.values], axis=-1)
+        beside = np.array([[tuple(pair) in set(silent) for pair in row] for row in nearest])
+        left = left.assign(nearest_distance=left.nearest_distance.where(~beside))
+    return left
 
 
 def robust_score(values: np.ndarray) -> np.ndarray:
@@ -122,22 +96,27 @@ def named_heads(places: Heads) -> str:
     return f"head {names}" if len(places) == 1 else f"heads {names}{more}"
 
 
-def _loss_change(change: Change, what: str) -> str:
-    mean, low, high, loss = (plain_number(value) for value in (*change[1:4], change.loss))
-    return f"With {what}, the loss of {loss} {change.unit} changes by {mean} [{low}, {high}]"
-
-
 _UNDECIDED = "more sequences would decide whether the loss needs them"
 
 
 def _without_maps(effect: Effect) -> str:
     """What to do about heads whose maps were replaced by equal weights."""
     return {
-        Effect.CHEAP: "After a test on other sequences, let these heads average the values of all "
-        "tokens: their queries, keys and attention weights need not be computed then",
+        Effect.CHEAP: "Let these heads average the values of all tokens: their queries, keys and "
+        "attention weights need not be computed then",
         Effect.NEEDED: "Keep their maps: what distinguishes them from equal weights counts",
         Effect.OPEN: f"Keep their maps: {_UNDECIDED}",
     }[effect]
+
+
+_EQUAL = "equal weights in place of the maps"
+_MAPS = 0.5
+"""Share of a head that its queries and keys are, beside its values and outputs."""
+
+
+def _number(values: np.ndarray) -> int:
+    """How many heads have a number."""
+    return int(np.sum(~np.isnan(values)))
 
 
 def _where(mask: np.ndarray) -> list[tuple[int, int]]:
@@ -161,16 +140,17 @@ def _needed(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[
     if score < _FAR or not low > 0:  # NaN: of one sequence there is no interval
         return
     change = intervene([place], "uniform")
-    median = float(np.median(heads.removal_mean.values))
+    median = float(np.nanmedian(heads.removal_mean.values))
     yield Finding(
         f"The model needs {named_heads([place])} more than any other: replacing its output by "
         f"its mean costs {plain_number(value)} {change.unit}",
-        f"{_loss_change(change, 'equal weights in place of its maps')}; the median head costs "
-        f"{plain_number(median)}",
+        f"The median head costs {plain_number(median)}",
         *place,
         "removal_mean",
         score,
         f"Keep {named_heads([place])}, prune others first, and round its weights last",
+        change.sentence("equal weights in place of its maps"),
+        change.consequence(budget, 0.0),
     )
 
 
@@ -183,23 +163,24 @@ def _expendable(heads: xr.Dataset, intervene: Intervene, budget: float) -> Itera
     if not places:
         return
     change = intervene(places, "mean")
+    size, reference = _number(null), float(np.nanmax(null))
     cost = "costs" if len(places) == 1 else "each cost"
     yield Finding(
-        f"{len(places)} of {null.size} heads {cost} at most {plain_number(float(null.flat[0]))} "
-        f"{change.unit} on this batch, to the upper end of a 95 % interval, as much as rounding "
+        f"{len(places)} of {size} heads {cost} at most {plain_number(reference)} "
+        f"{change.unit}, to the upper end of a 95 % interval, as much as rounding "
         f"the weights to bfloat16: {named_heads(places)}",
         "Perturbing every weight of the layers by a random share of at most 1/256, as that "
-        "rounding does, changes the loss as much, to the end of its interval. "
-        f"{_loss_change(change, 'the outputs of all of these heads replaced by their means')}",
+        "rounding does, changes the loss as much, to the end of its interval",
         None,
         None,
         "removal_mean",
-        _FAR + len(places) / null.size,
-        "After a test on other sequences, remove them together: the means of their outputs, which "
-        "are constants, take their place"
+        _FAR + len(places) / size,
+        "Remove them together: the means of their outputs, which are constants, take their place"
         if change.effect(budget) is Effect.CHEAP
         else "Do not remove all of them: what each costs alone does not add up to what they cost "
         "together",
+        change.sentence("the outputs of all of these heads replaced by their means"),
+        change.consequence(budget, len(places) / size),
     )
 
 
@@ -214,11 +195,13 @@ def _uniform(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator
     yield Finding(
         f"{named_heads(places).capitalize()} {verb} almost uniformly: within 2 % of the entropy of "
         "equal weights",
-        _loss_change(change, "equal weights in place of the maps"),
+        "The lower end of the interval of their entropy is that near to it",
         *(places[0] if len(places) == 1 else (None, None)),
         "entropy",
-        _FAR + len(places) / heads.entropy.size,
+        _FAR + len(places) / _number(heads.entropy.values),
         _without_maps(change.effect(budget)),
+        change.sentence(_EQUAL),
+        change.consequence(budget, _MAPS * len(places) / _number(heads.entropy.values)),
     )
 
 
@@ -236,12 +219,13 @@ def _positional(heads: xr.Dataset, intervene: Intervene, budget: float) -> Itera
         f"{named_heads(places).capitalize()} {verb} at one relative position ({offset:+d} for the "
         f"first): in at least {100 * _POSITIONAL:.0f} % of the rows more than 0.8 of the weight "
         "is there",
-        f"{_loss_change(change, 'equal weights in place of the maps')}; the median head does so in "
-        f"{100 * float(np.nanmedian(share)):.0f} % of the rows",
+        f"The median head does so in {100 * float(np.nanmedian(share)):.0f} % of the rows",
         *(places[0] if len(places) == 1 else (None, None)),
         "positional_share",
         _FAR + float(np.nanmax(share)),
         _without_maps(change.effect(budget)),
+        change.sentence(_EQUAL),
+        change.consequence(budget, _MAPS * len(places) / _number(share)),
     )
 
 
@@ -264,8 +248,7 @@ def _singular(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterato
         f"{named_heads(places).capitalize()} {verb} one distant token for each token: {who} "
         f"gives {plain_number(float(values[best]))} of the weight, on average, to one more than 4 "
         "places away",
-        f"The median head has {plain_number(float(np.nanmedian(values)))}. "
-        f"{_loss_change(change, 'equal weights in place of the maps')}",
+        f"The median head has {plain_number(float(np.nanmedian(values)))}",
         *best,
         "distant_confidence",
         float(scores[best]),
@@ -275,6 +258,8 @@ def _singular(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterato
             "together: the loss depends on where they look",
             Effect.OPEN: f"Take their maps as a hint only: {_UNDECIDED}",
         }[change.effect(budget)],
+        change.sentence(_EQUAL),
+        change.consequence(budget, 0.0),
     )
 
 
@@ -288,19 +273,21 @@ def _sinks(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[F
     if not places:
         return
     change = intervene(places, "uniform")
-    shuffled = float(np.mean(heads.sink_shuffled.values > least))
+    size = _number(heads.sink_natural.values)
+    shuffled = float(np.sum(heads.sink_shuffled.values > least)) / size
     yield Finding(
-        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than {SINK} "
+        f"{len(places)} of {size} heads give the first token more than {SINK} "
         f"of their weight: {named_heads(places)}",
-        f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled tokens "
-        f"{100 * shuffled:.0f} % of the heads do. "
-        f"{_loss_change(change, 'equal weights in place of the maps')}",
+        f"Uniform attention gives it {plain_number(float(np.nanmax(null)))}; with shuffled tokens "
+        f"{100 * shuffled:.0f} % of the heads do",
         None,
         None,
         "sink_natural",
-        _FAR + len(places) / heads.sink_natural.size,
+        _FAR + len(places) / size,
         "Leave the first token out where you read these maps. "
         + _without_maps(change.effect(budget)),
+        change.sentence(_EQUAL),
+        change.consequence(budget, _MAPS * len(places) / size),
     )
 
 
@@ -321,18 +308,19 @@ def _doubles(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator
     yield Finding(
         f"Heads {place[0]}.{place[1]} and {partner[0]}.{partner[1]} attend alike: the distance of "
         f"their maps is {plain_number(float(distance[place]))}, of at most 1",
-        f"Compared at different rows of a sequence the nearest head is {plain_number(null)} away. "
-        f"{_loss_change(change, 'the output of the first replaced by its mean')}",
+        f"Compared at different rows of a sequence the nearest head is {plain_number(null)} away",
         place[0],
         place[1],
         "nearest_distance",
         _FAR * (1 - float(distance[place]) / null) + 1,
         {
-            Effect.CHEAP: f"After a test on other sequences, replace the output of {first} by its "
-            "mean, a constant that takes no attention to compute",
+            Effect.CHEAP: f"Replace the output of {first} by its mean, a constant that takes no "
+            "attention to compute",
             Effect.NEEDED: f"Keep both: the loss depends on how the output of {first} varies",
             Effect.OPEN: f"Keep both: more sequences would decide whether the loss needs {first}",
         }[change.effect(budget)],
+        change.sentence("the output of the first replaced by its mean"),
+        change.consequence(budget, 1 / _number(distance)),
     )
 
 
@@ -352,13 +340,13 @@ def _tight_certificates(heads: xr.Dataset) -> Iterator[Finding]:
         f"The certificate of head {place[0]}.{place[1]} is at most "
         f"{plain_number(float(1 / ratio[place]))} times what an attack reaches",
         f"By a proof a small change of what the head reads changes its output by at most "
-        f"{plain_number(certificate)} times as much at these tokens, and an attack reaches "
-        f"{plain_number(attack)}. The median head's attack reaches "
-        f"{100 * float(np.nanmedian(ratio)):.0f} % of its certificate",
+        f"{plain_number(certificate)} times as much at these tokens",
         place[0],
         place[1],
         "local_ratio",
         _FAR * float(ratio[place]),
         "Use the certificate of this head where its inputs may be altered: no proof can make it "
         f"smaller than {plain_number(attack)}",
+        f"An attack reaches {plain_number(attack)}; the median head's attack reaches "
+        f"{100 * float(np.nanmedian(ratio)):.0f} % of its certificate",
     )

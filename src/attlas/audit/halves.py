@@ -13,6 +13,8 @@ from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 BUDGET = 0.01
 """Share of the loss, or of its unit where that is 0, that an action may cost."""
+FEWEST = 4
+"""Examples without which no half is tested by another."""
 
 
 def halves(number: int) -> tuple[Int[np.ndarray, " first"], Int[np.ndarray, " second"]]:
@@ -24,6 +26,16 @@ def halves(number: int) -> tuple[Int[np.ndarray, " first"], Int[np.ndarray, " se
     """
     places = np.arange(number)
     return places[::2], places[1::2]
+
+
+def held_out(number: int) -> Int[np.ndarray, " held_out"]:
+    """Places of the examples that test what the others chose; none of fewer than four.
+
+    Examples:
+        >>> held_out(5).tolist(), held_out(3).tolist()
+        ([1, 3], [])
+    """
+    return halves(number)[1] if number >= FEWEST else np.zeros(0, int)
 
 
 def loss_size(losses: Float[np.ndarray, " n"]) -> float:
@@ -115,6 +127,7 @@ def measured_decision(
     advised: bool = True,
     heads: tuple[tuple[int, int], ...] = (),
     layers: tuple[int, ...] = (),
+    saving: float = 0.0,
 ) -> Decision:
     """A decision with its effect on the sequences of the test.
 
@@ -142,4 +155,5 @@ def measured_decision(
         layers,
         trial.examples,
         accuracy_change(trial, action_on, testing),
+        saving,
     )

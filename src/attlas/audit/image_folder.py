@@ -2,18 +2,19 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attlas._files.budget import CONFIGURATION, LARGEST_ARRAY, first_rows, parse_json
 from attlas._files.plain_file import Damaged, open_plain_file, printable, read_plain_file
 from attlas.audit.class_labels import class_count, class_names, class_numbers
 from attlas.audit.labelled_batch import Batch, drawn_examples, label_lines, of_all
 from attlas.core.errors import UserError
+from attlas.transformers.load_model import open_checkpoint
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 """Read by Pillow, by these decoders alone."""
@@ -45,6 +46,55 @@ class Processor(NamedTuple):
     channels: int
 
 
+class ClassImages(NamedTuple):
+    """Images of a folder that are not read yet, with their classes.
+
+    Attributes:
+        files: in the order of their paths.
+        labels: number of the class of each; None where nothing says them.
+        processor: what becomes of an image before the model reads it.
+        by: what said the classes, prose.
+    """
+
+    files: list[Path]
+    labels: Int[np.ndarray, " n"] | None
+    processor: Processor
+    by: str
+
+
+def class_images(
+    model_folder: Path,
+    folder: Path,
+    labels: Sequence[str] | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> ClassImages:
+    """Images of a folder with their classes, by labels or by the names of sub-folders.
+
+    Args:
+        model_folder: folder of the model, with its preprocessor_config.json.
+        folder: .png, .jpg and .npy files, or sub-folders of them whose names are classes.
+        labels: name or number of the class of each image, in the order of their paths.
+        config: content of config.json; read from the model's folder when None.
+
+    Raises:
+        UserError: if the folder has no images, or a label is none of the classes.
+    """
+    known = open_checkpoint(model_folder).config if config is None else config
+    processor = read_processor(model_folder, known)
+    files, named = _files(folder)
+    several, by = labels, "their file"
+    if several is None and named and _has_head(known):
+        several, by = [file.parent.name for file in files], "the names of its sub-folders"
+    if several is None:
+        return ClassImages(files, None, processor, "")
+    if len(several) != len(files):
+        raise UserError(
+            f"{len(several)} labels for {len(files)} images of {folder}: give one for each"
+        )
+    numbers = class_numbers(several, class_names(known, class_count(known)))
+    return ClassImages(files, numbers, processor, by)
+
+
 def image_batch(
     model_folder: Path,
     config: Mapping[str, Any],
@@ -66,22 +116,17 @@ def image_batch(
         UserError: if the folder has no images, a label is none of the classes, or an image cannot
             be read.
     """
-    processor = read_processor(model_folder, config)
-    files, named = _files(folder)
-    numbers = None
+    several = None
     if labels is not None:
-        several = label_lines(labels, len(files), f"images of {folder}")
-        numbers = class_numbers(several, class_names(config, class_count(config)))
-    elif named and _has_head(config):
-        several = [file.parent.name for file in files]
-        numbers = class_numbers(several, class_names(config, class_count(config)))
-    places = drawn_examples(len(files), most)
-    images = [read_image(files[place], processor) for place in places]
-    source = f"of {folder}, {of_all(len(places), len(files), 'images')}"
-    if numbers is None:
+        several = label_lines(labels, len(_files(folder)[0]), f"images of {folder}")
+    there = class_images(model_folder, folder, several, config)
+    places = drawn_examples(len(there.files), most)
+    images = [read_image(there.files[place], there.processor) for place in places]
+    source = f"of {folder}, {of_all(len(places), len(there.files), 'images')}"
+    if there.labels is None:
         return Batch(images, source)
-    by = "the names of its sub-folders" if labels is None else str(labels)
-    return Batch(images, f"{source}, with labels of {by}", numbers[places])
+    by = there.by if labels is None else str(labels)
+    return Batch(images, f"{source}, with labels of {by}", there.labels[places])
 
 
 def _has_head(config: Mapping[str, Any]) -> bool:

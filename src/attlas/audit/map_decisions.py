@@ -1,5 +1,7 @@
 """Actions on attention maps: what depends on a sink, the type of logits, heads that are copies."""
 
+from itertools import chain
+
 import numpy as np
 from jaxtyping import Float
 
@@ -37,7 +39,9 @@ def sink_decision(
     choosing, testing = halves(base.size)
     weight = observed.first[choosing].mean(axis=0)
     least = np.maximum(SINK, observed.equal[choosing].mean(axis=0))
-    heads = [trial.heads[place] for place in np.flatnonzero(weight > least).tolist()]
+    writing = set(chain(*trial.removable))
+    sinking = [trial.heads[place] for place in np.flatnonzero(weight > least).tolist()]
+    heads = [head for head in sinking if head in writing]
     if not heads:
         return None
     without_first, without_second = (trial.hidden(heads, place) for place in (0, 1))
@@ -149,7 +153,13 @@ def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | Non
     Returns:
         None where no cosine is that of a copy.
     """
-    alike = [pair for pair in trial.pairs() if pair.query_key >= _COPY]
+    writing = set(chain(*trial.removable))
+    alike = [
+        pair
+        for pair in trial.pairs()
+        if pair.query_key >= _COPY
+        and {(pair.layer, pair.first), (pair.layer, pair.second)} <= writing
+    ]
     if not alike:
         return None
     best = max(alike, key=lambda pair: pair.query_key)
@@ -192,4 +202,5 @@ def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | Non
         ),
         advised=is_cheap,
         heads=(first, second),
+        saving=0.5 / len(trial.heads),
     )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import special
 
 from attlas.audit.class_labels import class_names, class_numbers
+from attlas.audit.image_folder import ClassImages, read_image
 from attlas.audit.opened_model import opened
 from attlas.audit.padded_sequences import padded_tokens, padded_width
 from attlas.audit.read_batch import line_sequences, require_known
@@ -124,10 +125,75 @@ def class_table(
         answers[place] = logits
     logits = np.stack(answers)
     names = class_names(config, logits.shape[1])
+    return _class_columns(logits, names, class_numbers(labels, names), list(lines))
+
+
+def image_table(
+    source: Path, images: ClassImages, *, ignore_settings: bool = False
+) -> dict[str, Any]:
+    """The answers of a vision model on images, as a table of predictions.
+
+    PyTorch runs the model, on a few images at a time.
+
+    Args:
+        source: folder of the model.
+        images: see `attlas.audit.image_folder.class_images`.
+        ignore_settings: whether PyTorch runs a folder with settings that nobody knows.
+
+    Returns:
+        Columns label, prediction, confidence (probability of the prediction) and id (the file).
+
+    Raises:
+        UserError: if the images have no labels, the model reads no images or gives no classes, or
+            an image cannot be read or has another size than the first.
+    """
+    if images.labels is None:
+        raise UserError(
+            "the images have no labels: put them into sub-folders whose names are classes of the "
+            "model, or give labels, one for each in the order of their paths"
+        )
+    config = open_checkpoint(source).config
+    model = opened(source, True, ignore_settings=ignore_settings)
+    if isinstance(model, TrainedTransformer) or not model.reads_images:
+        raise UserError(f"{model.name} reads no images: give a text, or the folder of its model")
+    logits = np.concatenate(list(_image_logits(model, images)))
+    names = class_names(config, logits.shape[1])
+    return _class_columns(logits, names, images.labels, [str(file) for file in images.files])
+
+
+def _image_logits(
+    model: "CapturedModel", images: ClassImages
+) -> Iterator[Float[np.ndarray, "few C"]]:
+    """Logits of a few images after the other."""
+    shape = None
+    for start in range(0, len(images.files), _TOGETHER):
+        several = []
+        for file in images.files[start : start + _TOGETHER]:
+            image = read_image(file, images.processor)
+            shape = shape or image.shape
+            if image.shape != shape:
+                raise UserError(f"{file} has shape {image.shape}, the first {shape}: resize it")
+            several.append(image)
+        logits = model.logits(np.stack(several))
+        if logits.ndim != 2 or logits.shape[1] < 2:
+            raise UserError(
+                f"{model.name} gives no logits of classes: save the classifier with its head, or "
+                "give its predictions as a file"
+            )
+        yield logits
+
+
+def _class_columns(
+    logits: Float[np.ndarray, "n C"],
+    names: Sequence[str],
+    right: Int[np.ndarray, " n"],
+    examples: list[str],
+) -> dict[str, Any]:
+    """Logits of classes as the columns of a file of predictions."""
     best = logits.argmax(axis=1)
     return {
-        "id": list(lines),
-        "label": [names[k] for k in class_numbers(labels, names)],
+        "id": examples,
+        "label": [names[k] for k in right],
         "prediction": [names[k] for k in best],
         "confidence": special.softmax(logits, axis=1).max(axis=1),
     }

@@ -42,8 +42,10 @@ class ModelAudit:
         depths: variables [depth], from the embedding to what leaves the last layer; without
             variables at level weights.
         bounds: rows of the table of generalisation bounds, each by name of its columns.
-        findings: what stands out, each against a reference.
-        decisions: what to do, each with its tested effect; made at level deep.
+        findings: at most five, what has the largest consequence first, each with what to do and
+            its tested effect.
+        further: the findings behind these.
+        decisions: every action that was tried, with its numbers; made at level deep.
         facts: further numbers of the whole model, and texts that they need: a unit, a name.
         notes: what a reader should know first.
         curves: one row per checkpoint of a folder, see `curve_row`.
@@ -56,6 +58,7 @@ class ModelAudit:
     depths: xr.Dataset
     bounds: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
+    further: tuple[Finding, ...] = ()
     decisions: tuple[Decision, ...] = ()
     facts: Mapping[str, int | float | str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -97,6 +100,7 @@ class ModelAudit:
             "bounds": [{name: _plain(cell) for name, cell in row.items()} for row in self.bounds],
             "curves": [{name: _plain(cell) for name, cell in row.items()} for row in self.curves],
             "findings": [finding.to_json() for finding in self.findings],
+            "further": [finding.to_json() for finding in self.further],
             "decisions": [decision.to_json() for decision in self.decisions],
             "facts": {name: _plain(value) for name, value in self.facts.items()},
             "standings": self.evidence_levels(),
@@ -106,8 +110,8 @@ class ModelAudit:
         """The findings and the first quantities, for notebooks."""
         facts = table([], list(self.model.items()), f"Audit at level {self.level}")
         findings = table(
-            ["what stands out", "how it was tested", "what to do"],
-            [[finding.sentence, finding.evidence, finding.action] for finding in self.findings],
+            ["finding", "what to do", "tested effect"],
+            [[finding.sentence, finding.action, finding.effect] for finding in self.findings],
         )
         return str(Markup("{}{}").format(facts, findings if self.findings else ""))
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, install_command
 from attlas.transformers.load_model import load_model
 from attlas.transformers.state_dict import is_module
 from attlas.transformers.trained_transformer import TrainedTransformer
@@ -13,7 +13,7 @@ from attlas.transformers.trained_transformer import TrainedTransformer
 if TYPE_CHECKING:
     from attlas.capture.captured_model import CapturedModel
 
-INSTALL = "pip install '.[torch]' transformers in a clone of attlas"
+INSTALL = install_command("torch", "transformers")
 
 
 def opened(

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attlas.audit.head_cosines import HeadPair
+from attlas.core.arrays import ArrayInput
 
 SINK_TOKENS = 64
 """Rows that are read for a sink, whose weight falls with the length of a text."""
@@ -100,6 +101,16 @@ class Trial(Protocol):
         ...
 
 
+def silent_heads(W_O: Float[ArrayInput, "H v out"]) -> list[int]:
+    """Heads whose block of the output projection is zero: they are removed already.
+
+    Examples:
+        >>> silent_heads([[[0.0]], [[1.0]]])
+        [0]
+    """
+    return np.flatnonzero(~np.asarray(W_O).any(axis=(1, 2))).tolist()
+
+
 def sharing_heads(
     heads: Sequence[tuple[int, int]],
     stored: Sequence[Hashable],
@@ -120,6 +131,6 @@ def sharing_heads(
     sets: dict[Hashable, list[tuple[int, int]]] = {}
     for layer, head in heads:
         W_O = outputs[layer]
-        if W_O is None or np.any(W_O[head]):
+        if W_O is None or head not in silent_heads(W_O):
             sets.setdefault((stored[layer], head), []).append((layer, head))
     return tuple(tuple(members) for members in sets.values())

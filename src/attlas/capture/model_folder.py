@@ -15,7 +15,7 @@ from attlas._files.budget import MOST_LAYERS
 from attlas._files.plain_file import printable
 from attlas.capture.captured_model import CapturedModel, captured_module
 from attlas.capture.known_settings import require_known_settings
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, install_command
 from attlas.transformers.architecture_table import architecture_table
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.pooling import folder_pooling
@@ -161,5 +161,5 @@ def _transformers() -> Any:
     except ImportError as error:
         raise UserError(
             "capture runs models by transformers, which is not installed: "
-            "pip install '.[torch]' transformers in a clone of attlas"
+            + install_command("torch", "transformers")
         ) from error

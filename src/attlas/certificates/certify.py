@@ -234,8 +234,8 @@ def _of_file(file: str | os.PathLike[str]) -> Predictions:
     if path.is_dir():
         name = printable(str(path))
         raise UserError(
-            f"{name} is a folder, of a model perhaps: it answers a text by `attlas certify FOLDER "
-            "--text FILE --labels FILE`; here give a file of predictions, or losses"
+            f"{name} is a folder, of a model perhaps: it answers by `at.certify(folder, "
+            "text=FILE, labels=FILE)` or `images=FOLDER`; without these give a file of predictions"
         )
     return read_predictions(path)
 

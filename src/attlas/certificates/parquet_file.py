@@ -10,7 +10,7 @@ import numpy as np
 
 from attlas._files.budget import PREDICTIONS
 from attlas._files.plain_file import Damaged, printable
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, install_command
 
 _PHYSICAL = {"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY"}
 """Types whose values have at most eight bytes, or are texts of a dictionary."""
@@ -34,7 +34,7 @@ def parquet_columns(content: bytes) -> dict[str, list[Any] | np.ndarray]:
         Damaged: if it is no Parquet file, or needs more than the budget of predictions.
     """
     if importlib.util.find_spec("pyarrow") is None:
-        raise UserError("a Parquet file needs pyarrow: pip install 'attlas[parquet]', or give CSV")
+        raise UserError(f"a Parquet file needs pyarrow: {install_command('parquet')}; or give CSV")
     arrow = importlib.import_module("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
     try:

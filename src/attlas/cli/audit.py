@@ -171,6 +171,7 @@ def _export(document: "dict[str, Any]", model: Any, source: Path, target: Path) 
 
 def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
     """Write the page, the numbers on request, and the audit for the atlas; print the findings."""
+    from attlas.audit.finding import Finding
     from attlas.audit.model_audit import CAUTION
     from attlas.display.terminal import show_fact
     from attlas.experiments.audits import store_audit
@@ -183,12 +184,10 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     store_audit(results, document, lambda line: typer.echo(line, err=True))
     if CAUTION in document["facts"]:
         show_fact("!", document["facts"][CAUTION], width=2)
-    for decision in document["decisions"]:
-        show_fact("*", f"{decision['what']}. {decision['action']}. {decision['effect']}", width=2)
     for finding in document["findings"]:
-        sentences = (finding["sentence"], finding["action"], finding["evidence"])
-        show_fact("-", ". ".join(filter(None, sentences)), width=2)
-    typer.echo(f"{out}")
+        show_fact("*", Finding(**finding).text, width=2)
+    further = len(document["further"])
+    typer.echo(f"{out}" + (f" ({further} more findings are there)" if further else ""))
 
 
 def _variables(model: str | None, level: str | None) -> dict[str, str]:

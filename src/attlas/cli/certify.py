@@ -19,6 +19,7 @@ from attlas.cli.certify_options import (
     Files,
     FScores,
     Group,
+    Images,
     InOrder,
     Json,
     Label,
@@ -48,6 +49,7 @@ def certify(
     context: typer.Context,
     files: Files,
     text: Text = None,
+    images: Images = None,
     labels: Labels = None,
     capture: Capture = None,
     ignore_settings: IgnoreSettings = False,
@@ -77,14 +79,14 @@ def certify(
     """Certify how often models are wrong on new examples, from their predictions."""
     from dataclasses import replace
 
-    from attlas.cli.certify_model import certify_streams, require_text
+    from attlas.cli.certify_model import certify_streams, require_examples
 
-    require_text(files, text, labels, capture, ignore_settings)
+    require_examples(files, text, images, labels, capture, ignore_settings)
     if text is not None and labels is None:
         _end(certify_streams(context, files, text))
         return
     columns = _columns(context)
-    tables = _tables(files, text, labels, ignore_settings)
+    tables = _tables(files, text, images, labels, ignore_settings)
     several = _read(files, tables, columns, threshold or [])
     checks = (*_unseen(several, train, example), *_shifted(files, tables, shift, columns))
     plain = group is None and shift is None and not sequential
@@ -135,15 +137,19 @@ def _end(passes: bool | None) -> None:
 
 
 def _tables(
-    files: "Sequence[Path]", text: Path | None, labels: Path | None, ignore_settings: bool
+    files: "Sequence[Path]",
+    text: Path | None,
+    images: Path | None,
+    labels: Path | None,
+    ignore_settings: bool,
 ) -> "list[Table]":
-    """The columns of every file, or of every model's answers on the text."""
+    """The columns of every file, or of every model's answers."""
     from attlas.certificates.prediction_file import read_table
-    from attlas.cli.certify_model import model_table
+    from attlas.cli.certify_model import model_tables
 
-    if text is None or labels is None:
+    if text is None and images is None:
         return [read_table(path) for path in files]
-    return [model_table(path, text, labels, ignore_settings) for path in files]
+    return model_tables(files, text, images, labels, ignore_settings)
 
 
 def _share(ledger: Path, delta: float, several: "Sequence[Predictions]", plain: bool) -> float:

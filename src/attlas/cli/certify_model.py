@@ -1,4 +1,4 @@
-"""`attlas certify FOLDER --text FILE`: what models answer on a text, before it is certified."""
+"""`attlas certify FOLDER`: what models answer on a text or images, before it is certified."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     from attlas.certificates.columns import Table
 
 
-def require_text(
+def require_examples(
     files: "Sequence[Path]",
     text: Path | None,
+    images: Path | None,
     labels: Path | None,
     capture: bool | None,
     ignore_settings: bool,
 ) -> None:
-    """Check that a text stands beside folders of models, and labels beside a text.
+    """Check that a text or images stand beside folders of models, and labels beside these.
 
     Raises:
         UserError: if one is missing, or files of predictions and folders of models are mixed.
@@ -28,33 +29,38 @@ def require_text(
 
     folders = [path for path in files if path.is_dir()]
     if not folders:
-        if text is not None or labels is not None:
-            raise UserError("--text and --labels are for the folder of a model: name one")
+        if any(option is not None for option in (text, images, labels)):
+            raise UserError("--text, --images and --labels are for the folder of a model: name one")
         if ignore_settings:
             raise UserError("--ignore-settings is for the folder of a model: name one")
         return
     name = printable(str(folders[0]))
     if len(folders) < len(files):
         raise UserError(f"{name} is a folder of a model: give folders, or files of predictions")
-    if text is None:
+    if text is None and images is None:
         raise UserError(
-            f"{name} is a folder of a model: give --text FILE, and --labels FILE for a classifier"
+            f"{name} is a folder of a model: give --text FILE, and --labels FILE for a classifier, "
+            "or --images FOLDER for a vision model"
         )
-    if labels is not None and capture is False:
+    if text is not None and images is not None:
+        raise UserError("--text and --images exclude each other: give one")
+    if (labels is not None or images is not None) and capture is False:
         raise UserError("classifiers are run in PyTorch: leave --no-capture out")
 
 
-def model_table(folder: Path, text: Path, labels: Path, ignore_settings: bool) -> "Table":
-    """The answers of a classifier, as a file of predictions would have them."""
-    from attlas.audit.model_answers import class_table
+def model_tables(
+    folders: "Sequence[Path]",
+    text: Path | None,
+    images: Path | None,
+    labels: Path | None,
+    ignore_settings: bool,
+) -> "list[Table]":
+    """The answers of classifiers, as files of predictions would have them."""
+    from attlas.audit.certify import answered_table
     from attlas.audit.read_batch import lines_of_text
 
-    return class_table(
-        folder,
-        list(lines_of_text(text)),
-        list(lines_of_text(labels)),
-        ignore_settings=ignore_settings,
-    )
+    lines, right = (None if file is None else list(lines_of_text(file)) for file in (text, labels))
+    return [answered_table(folder, lines, images, right, ignore_settings) for folder in folders]
 
 
 def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path) -> bool | None:
@@ -63,40 +69,21 @@ def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path)
     Returns:
         Whether one of them is certified at what was asked for; None where nothing was.
     """
-    import math
-
-    from attlas._files.plain_file import printable
-    from attlas.audit.model_answers import token_probabilities
+    from attlas.audit.certify import stream_guarantees
     from attlas.audit.read_batch import lines_of_text
-    from attlas.certificates.stream import (
-        stream_guarantee,
-        stream_json,
-        stream_rows,
-        stream_sentences,
-    )
+    from attlas.certificates.stream import stream_json, stream_rows, stream_sentences
     from attlas.display.terminal import say, show_table
 
     _require_stream_options(context)
     options: dict[str, Any] = context.params
-    delta = float(options["delta"])
-    share = math.nextafter(delta / len(files), 0) if len(files) > 1 else delta
-    lines = list(lines_of_text(text))
-    several = []
-    for path in files:
-        tokens = token_probabilities(
-            path, lines, options["capture"], ignore_settings=options["ignore_settings"]
-        )
-        name = printable(path.resolve().name)
-        several.append(
-            stream_guarantee(
-                name,
-                tokens.probabilities,
-                tokens.vocabulary,
-                tokens.bytes,
-                share,
-                at_most=options["at_most"],
-            )
-        )
+    several = stream_guarantees(
+        files,
+        list(lines_of_text(text)),
+        options["delta"],
+        options["at_most"],
+        options["capture"],
+        ignore_settings=options["ignore_settings"],
+    )
     show_table(*stream_rows(several), always=("bits per token at most",))
     say("")
     for sentence in stream_sentences(several):

@@ -11,7 +11,7 @@ Files = Annotated[
         metavar="FILE...",
         help="Predictions of a model each: .csv, .tsv, .jsonl, .json, .npz, .parquet, or logs "
         "of lm-evaluation-harness and Inspect (.jsonl, .json, .eval); or folders of models, "
-        "with --text.",
+        "with --text or --images.",
     ),
 ]
 Delta = Annotated[float, typer.Option(help="Probability that any guarantee fails.", metavar="P")]
@@ -34,9 +34,21 @@ Text = Annotated[
         "--labels, certify the bits per token that they need.",
     ),
 ]
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Let vision models in the folders answer these images, in sub-folders whose names "
+        "are classes, or with --labels.",
+    ),
+]
 Labels = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Right classes of the lines of --text, one per line."),
+    typer.Option(
+        metavar="FILE",
+        help="Right classes of the lines of --text, or of the --images in the order of their "
+        "paths, one per line.",
+    ),
 ]
 Capture = Annotated[
     bool | None,

@@ -144,7 +144,7 @@ def require_extra(by: str, extra: str) -> None:
     """
     for package in sorted(extras().get(extra, ())):
         if importlib.util.find_spec(package.replace("-", "_")) is None:
-            raise UserError(f"{by} needs {package}: pip install 'attlas[{extra}]'")
+            raise UserError(f"{by} needs {package}: {install_command(extra)}")
 
 
 def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
@@ -155,8 +155,8 @@ def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
         extra: the one that is named if it has the dependency; else the smallest that has it.
 
     Returns:
-        Such as "`attlas report` needs matplotlib: pip install 'attlas[site]'"; empty where the
-        package is installed, or no extra has it.
+        Such as "`attlas report` needs matplotlib: pip install '.[site]' in a clone of attlas";
+        empty where the package is installed, or no extra has it.
 
     Examples:
         >>> missing_extra(ModuleNotFoundError(name="no_such_package"), "this")
@@ -167,7 +167,20 @@ def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
     if not holding or importlib.util.find_spec(package) is not None:
         return ""
     chosen = extra if extra in holding else holding[0]
-    return f"{by} needs {package}: pip install 'attlas[{chosen}]'"
+    return f"{by} needs {package}: {install_command(chosen)}"
+
+
+def install_command(extra: str, beside: str = "") -> str:
+    """How an extra is installed: from a clone, since attlas is in no package index.
+
+    Args:
+        beside: distributions that are installed with it, with spaces between.
+
+    Examples:
+        >>> install_command("torch", "transformers")
+        "pip install '.[torch]' transformers in a clone of attlas"
+    """
+    return " ".join(filter(None, (f"pip install '.[{extra}]'", beside, "in a clone of attlas")))
 
 
 @cache

@@ -128,13 +128,12 @@ class Grounds:
         `decided` is empty where the audit does not say what to do.
         """
         for audit in sorted(self.audits, key=lambda audit: not audit.get("decisions")):
-            actions = [decision["what"] for decision in audit.get("decisions", ())]
-            sentences = [*actions, *(finding["sentence"] for finding in audit["findings"])]
-            if sentences:
+            if audit["findings"]:
                 self._use("audits", "audits")
+                first = audit["findings"][0]
                 model = self._model(audit["model"]["name"])
-                decided = "yes" if actions else ""
-                return {"model": model, "sentence": sentences[0], "decided": decided}
+                decided = "yes" if audit.get("decisions") else ""
+                return {"model": model, "sentence": first["sentence"], "decided": decided}
         return {}
 
     def _model(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Instances of a claim as a strategy of Hypothesis: `pip install attlas[hypothesis]`.
+"""Instances of a claim as a strategy of Hypothesis: `pip install '.[hypothesis]'`.
 
 A claim's sampler knows the domain of its statement; tests of a user's code, such as an
 implementation of the formula, can use the same instances.

@@ -1,9 +1,9 @@
 """PyTorch: the optimiser of `attlas.optim`, attention weights as groups, a monitor, a certificate.
 
 `from attlas.torch import LpMirrorDescent, Monitor, SubspaceAdapter, attention_groups, split` is
-the interface; a name is imported when it is first used. It needs the extra: `pip install
-'attlas[torch]'`. Beside it only `attlas.capture` needs torch, and takes the trace of attention from
-here.
+the interface; a name is imported when it is first used. It needs the extra:
+`pip install '.[torch]'` in a clone. Beside it only `attlas.capture` needs torch, and takes the
+trace of attention from here.
 """
 
 from typing import TYPE_CHECKING

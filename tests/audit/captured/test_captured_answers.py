@@ -99,7 +99,7 @@ def test_an_audit_with_labels_ends_in_what_to_do():
     caution = document["facts"]["caution"]
     assert "that may only guess" in caution
     place = page.index("that may only guess")
-    assert page.index('id="decisions"') < place < page.index("<h4>")
+    assert page.index('id="findings"') < place < page.index("<h4>")
     assert page.count("that may only guess") == 1
 
 

@@ -28,6 +28,45 @@ def causal():
     return model, audit_data(model, SEQUENCES, SETTINGS)
 
 
+NAMED = (
+    *("entropy", "entropy_low", "positional_share", "distant_confidence", "sink_natural"),
+    *("sink_shuffled", "nearest_distance", "nearest_distance_high", "nearest_distance_null"),
+)
+"""What a finding is chosen by."""
+
+
+@pytest.mark.parametrize("pair_heads", [300, 1])
+def test_what_chooses_findings_has_no_part_of_the_sequences_that_test_them(pair_heads):
+    model = random_transformer(1)
+    settings = SETTINGS._replace(pair_heads=pair_heads, sink_tokens=5)
+    data = audit_data(model, SEQUENCES, settings, held_out=[1, 3])
+    # Sequences of one length are shuffled alike in both audits, so that only the others differ.
+    alone = audit_data(model, [SEQUENCES[0], SEQUENCES[2]], settings)
+    for name in set(NAMED) - {"sink_shuffled"}:
+        np.testing.assert_allclose(data.choosing[name], alone.heads[name], rtol=1e-9, err_msg=name)
+    for name in ("entropy", "sink_natural", "sink_shuffled", "nearest_distance"):
+        assert not np.allclose(data.choosing[name], data.heads[name]), name
+    whole = audit_data(model, SEQUENCES, settings)
+    for name in NAMED:
+        np.testing.assert_array_equal(data.heads[name], whole.heads[name], err_msg=name)
+        np.testing.assert_array_equal(whole.choosing[name], whole.heads[name], err_msg=name)
+
+
+def test_sequences_that_are_all_held_out_choose_nothing():
+    data = audit_data(random_transformer(1), SEQUENCES, SETTINGS, held_out=[1, 2, 3])
+    assert np.isnan(data.choosing.sink_natural).all()  # the first one is shorter than the protocol
+    assert np.isfinite(data.choosing.entropy).all()
+
+
+def test_heads_whose_block_of_the_output_projection_is_zero_are_told():
+    model = random_transformer(1)
+    read = model.read_layer
+    W_O = read(1).attention.W_O.at[0].set(0.0)
+    pruned = eqx.tree_at(lambda layer: layer.attention.W_O, read(1), W_O)
+    model = dataclasses.replace(model, read_layer=lambda k: pruned if k == 1 else read(k))
+    assert audit_data(model, SEQUENCES, SETTINGS).silent == ((1, 0),)
+
+
 def by_hand(maps, tokens):
     """Some statistics of one sequence's maps [L, H, T, T], each [L, H]."""
     T = tokens.size

@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from attlas.audit.data_level.redundancy import Redundancy, nearest_heads, redundancy
+from attlas.audit.data_level.redundancy import (
+    Redundancy,
+    map_distances,
+    nearest_heads,
+    redundancy,
+)
 
 DRAW = np.random.default_rng(14)
 
@@ -10,7 +15,7 @@ DRAW = np.random.default_rng(14)
 def test_a_copy_is_the_nearest_head():
     maps = [DRAW.dirichlet(np.ones(width), size=(4, 6)) for width in (5, 7)]
     maps = [np.concatenate([rows, rows[1:2]]) for rows in maps]
-    found = redundancy(maps, draws=100, level=0.9, seed=0)
+    found = redundancy(map_distances(maps), draws=100, level=0.9, seed=0)
     near = nearest_heads(found)
     assert near.place[1] == 4
     assert near.place[4] == 1

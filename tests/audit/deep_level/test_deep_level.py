@@ -26,7 +26,7 @@ def found():
 
 @pytest.mark.thorough
 def test_removals_are_mean_changes_in_their_intervals(found):
-    table, facts = found
+    table, facts, _ = found
     ablation = ablate_heads(MODEL, BATCH)
     change = (ablation.ablated - ablation.base).mean(axis=-1)
     for place, name in enumerate(("zero", "mean", "uniform")):
@@ -38,22 +38,34 @@ def test_removals_are_mean_changes_in_their_intervals(found):
 
 @pytest.mark.thorough
 def test_scores_have_length_one_within_a_layer(found):
-    table, facts = found
+    table, facts, _ = found
     np.testing.assert_allclose(np.linalg.norm(table.michel_score, axis=1), 1, rtol=1e-12)
     slopes = head_importance(MODEL, BATCH).mean(axis=0)
     assert np.all(np.argsort(slopes, axis=1) == np.argsort(table.michel_score.values, axis=1))
     assert -1 <= facts["rank_correlation"] <= 1
 
 
+@pytest.mark.thorough
+def test_what_chooses_heads_has_no_part_of_the_sequences_that_test_them():
+    sequences = [DRAW.integers(11, size=size) for size in (5, 7, 4, 6)]
+    batch = judged_batch(MODEL, sequences)
+    table, _, choosing = deep_level(MODEL, batch, curvature=False)
+    ablation = ablate_heads(MODEL, batch)
+    change = (ablation.ablated - ablation.base)[..., [0, 2]].mean(axis=-1)
+    for place, name in enumerate(("zero", "mean", "uniform")):
+        np.testing.assert_allclose(choosing[f"removal_{name}"], change[:, :, place], rtol=1e-10)
+        assert not np.allclose(choosing[f"removal_{name}"], table[f"removal_{name}"])
+
+
 def test_curvature_is_left_out_and_everything_else_described(found):
-    table, _ = found
+    table, *_ = found
     assert {quantity.name for quantity in DEEP_QUANTITIES} <= set(table.data_vars)
     assert not {quantity.name for quantity in CURVATURE_QUANTITIES} & set(table.data_vars)
     assert table.michel_score.attrs["standing"] == "heuristic"
 
 
 def test_removals_have_the_unit_of_the_loss_and_its_reference(found):
-    table, facts = found
+    table, facts, _ = found
     assert facts["loss_unit"] == table.removal_mean.attrs["unit"] == "nats"
     assert table.removal_mean.attrs["null"] == "removal_mean_null"
     null = table.removal_mean_null.values
@@ -69,7 +81,7 @@ def test_removals_have_the_unit_of_the_loss_and_its_reference(found):
 def test_a_loss_against_the_model_itself_has_no_slopes():
     """Rounding of slopes that are 0 was told as scores of length 1 once."""
     model = dataclasses.replace(MODEL, read_readout=Readout)
-    table, facts = deep_level(model, judged_batch(model, SEQUENCES), curvature=False)
+    table, facts, _ = deep_level(model, judged_batch(model, SEQUENCES), curvature=False)
     assert facts["loss_unit"] == table.removal_zero.attrs["unit"] == "squared state lengths"
     assert np.all(table.removal_zero > 0)
     assert np.all(table.removal_zero_null > 0)
@@ -92,7 +104,7 @@ def test_rounding_moves_every_weight_of_a_layer_a_little():
 
 @pytest.mark.thorough
 def test_a_sign_is_told_where_the_interval_excludes_zero():
-    table, _ = deep_level(MODEL, BATCH, curvature_sequences=1)
+    table, *_ = deep_level(MODEL, BATCH, curvature_sequences=1)
     for name in ("smallest", "largest"):
         low, high, sign = (table[f"{name}_{end}"].values for end in ("low", "high", "sign"))
         assert np.array_equal(sign == 0, (low <= 0) & (high >= 0))

@@ -15,14 +15,18 @@ from attlas.audit.captured.captured_notes import captured_notes, guessing_cautio
 from attlas.audit.captured.captured_trial import CapturedTrial
 from attlas.audit.captured.captured_weights import captured_weights
 from attlas.audit.captured.evaluation_count import EvaluationCount, most_evaluations
+from attlas.audit.change import Change, Heads, Intervene, tested_change
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens
 from attlas.audit.decisions import decisions_of
 from attlas.audit.deep_level.ablation import REPLACEMENTS
 from attlas.audit.deep_level.deep_level import ABLATIONS
-from attlas.audit.findings import Change, Heads, Intervene, findings_of
+from attlas.audit.findings import findings_of
+from attlas.audit.halves import held_out
 from attlas.audit.model_audit import CAUTION, ModelAudit
 from attlas.audit.quantity import labelled
+from attlas.audit.ranked_findings import ranked_findings
+from attlas.audit.trial import silent_heads
 from attlas.bounds.generalisation.binomial_tail import (
     binomial_lower_limit,
     binomial_upper_limit,
@@ -107,13 +111,14 @@ def _audited(
     heads = captured_weights(layers, context)
     facts: dict[str, int | float | str] = {"slicing_residual": _residual(model, layers)}
     protocol: dict[str, Any] = {}
-    loss, count, decisions = None, None, ()
+    loss, count, decisions, choosing = None, None, (), heads
     if tokens is not None and level != "weights":
         settings = DataSettings(special=special, seed=options.seed)
         data = CapturedData(
             model, tokens, special, settings, lambda done, all_: progress("data", done, all_)
         )
-        heads = xr.merge([heads, data.heads()])
+        testing = _held_out(labels, len(tokens), options.deep_sequences)
+        heads, choosing = xr.merge([heads, data.heads()]), data.heads(testing.tolist())
         facts, protocol = facts | data.sink_shares(), data.protocol()
         loss = _loss(model, tokens, special, options, labels)
         if level == "deep":
@@ -123,10 +128,13 @@ def _audited(
             caution = _guessing(loss)
             facts |= {CAUTION: caution} if caution else {}
     if level == "deep" and loss is not None:
-        deep, numbers = _deep(layers, loss)
-        heads, facts = xr.merge([heads, deep]), facts | numbers
+        facts |= _loss_facts(loss)
+        heads = xr.merge([heads, _ablated(layers, loss, np.arange(loss.losses().size))])
+        choosing = xr.merge([choosing, _ablated(layers, loss, _choosing(loss))])
         decisions = decisions_of(CapturedTrial(loss, layers), options.budget)
-    findings = findings_of(heads, None if loss is None else _intervention(loss), options.budget)
+    intervene = None if loss is None else _intervention(loss)
+    seen = findings_of(choosing, intervene, options.budget, _silent(layers))
+    findings, further = ranked_findings(decisions, seen)
     if count is not None:
         count.end()
     return ModelAudit(
@@ -136,11 +144,39 @@ def _audited(
         depths=xr.Dataset(),
         bounds=_bounds(model, options),
         findings=findings,
+        further=further,
         decisions=decisions,
         facts=facts,
         notes=tuple(captured_notes(model, layers, tokens, loss, options.source)),
         protocol=protocol,
     )
+
+
+def _held_out(
+    labels: Int[np.ndarray, " n"] | None, number: int, most: int
+) -> Int[np.ndarray, " held_out"]:
+    """Places of the sequences that test findings; documents behind queries go with these."""
+    if labels is None:
+        return held_out(min(number, most))
+    testing = held_out(min(labels.size, most))
+    has_documents = number > labels.size
+    return np.concatenate([testing, labels.size + labels[testing]]) if has_documents else testing
+
+
+def _choosing(loss: CapturedLoss) -> Int[np.ndarray, " n"]:
+    """Places of the examples that choose findings."""
+    number = loss.losses().size
+    return np.delete(np.arange(number), held_out(number))
+
+
+def _silent(layers: list[CapturedHeads | None]) -> list[tuple[int, int]]:
+    """Heads that write nothing."""
+    matrices = [None if layer is None else layer.W_O for layer in layers]
+    return [
+        (index, head)
+        for index, W_O in enumerate(matrices)
+        for head in ([] if W_O is None else silent_heads(W_O))
+    ]
 
 
 def _count(
@@ -279,10 +315,10 @@ def _residual(model: CapturedModel, layers: list[CapturedHeads | None]) -> float
     return worst
 
 
-def _deep(
-    layers: list[CapturedHeads | None], loss: CapturedLoss
-) -> tuple[xr.Dataset, dict[str, int | float | str]]:
-    """The loss when each head is replaced."""
+def _ablated(
+    layers: list[CapturedHeads | None], loss: CapturedLoss, members: Int[np.ndarray, " n"]
+) -> xr.Dataset:
+    """The loss of some examples when each head is replaced."""
     base = loss.losses()
     widest = max(layer.heads for layer in layers if layer is not None)
     names = [f"removal_{way}{end}" for way in REPLACEMENTS for end in ("", "_low", "_high")]
@@ -290,28 +326,30 @@ def _deep(
     for index, layer in enumerate(layers):
         for head in range(0 if layer is None else layer.heads):
             for way in REPLACEMENTS:
-                change = bootstrap_mean(loss.losses([(index, head)], way) - base)
+                change = bootstrap_mean((loss.losses([(index, head)], way) - base)[members])
                 for end in ("mean", "low", "high"):
                     name = f"removal_{way}" if end == "mean" else f"removal_{way}_{end}"
                     values[name][index, head] = getattr(change, end)
     quantities = [quantity._replace(unit=loss.unit, null="") for quantity in ABLATIONS]
-    interval = bootstrap_mean(base)
-    facts: dict[str, int | float | str] = {
+    return labelled(quantities, values, ("layer", "head"))
+
+
+def _loss_facts(loss: CapturedLoss) -> dict[str, int | float | str]:
+    """The loss of the unchanged model with its interval."""
+    interval = bootstrap_mean(loss.losses())
+    return {
         "loss": float(interval.mean),
         "loss_low": float(interval.low),
         "loss_high": float(interval.high),
         "loss_unit": loss.unit,
     }
-    return labelled(quantities, values, ("layer", "head")), facts
 
 
 def _intervention(loss: CapturedLoss) -> Intervene:
     base = loss.losses()
 
     def intervene(heads: Heads, replacement: str) -> Change:
-        change = bootstrap_mean(loss.losses(heads, replacement) - base)
-        numbers = (float(change.mean), float(change.low), float(change.high))
-        return Change(float(np.mean(base)), *numbers, loss.unit)
+        return tested_change(base, loss.losses(heads, replacement), loss.unit, loss.examples)
 
     return intervene
 

@@ -51,7 +51,6 @@ class CapturedData:
         self.natural = self._observed(sequences, progress)
         ways = self._image_ways(sequences) if model.reads_images else self._text_ways(sequences)
         self.sinks = [self._observed(way) for way in ways]
-        self.cut = len(ways[0])
 
     def _text_ways(self, sequences: Sequence[np.ndarray]) -> tuple[list[np.ndarray], ...]:
         """The texts of the sink protocol, see `SINKS`."""
@@ -59,8 +58,9 @@ class CapturedData:
         enough = min(settings.sink_sequences, -(-len(sequences) // 2))
         reached = int(np.sort([len(sequence) for sequence in sequences])[-enough])
         self.sink_length = min(settings.sink_tokens, reached)
-        cut = [each[: self.sink_length] for each in sequences if len(each) >= self.sink_length]
-        cut = cut[: settings.sink_sequences]
+        reaching = [k for k, each in enumerate(sequences) if len(each) >= self.sink_length]
+        self.sink_places = np.array(reaching[: settings.sink_sequences])
+        cut = [sequences[place][: self.sink_length] for place in self.sink_places]
         draw = np.random.default_rng(settings.seed)
         return (
             cut,
@@ -75,15 +75,20 @@ class CapturedData:
         sides = patch_sides(self.model.module)
         draw = np.random.default_rng(self.settings.seed)
         several = list(images[: self.settings.sink_sequences])
+        self.sink_places = np.arange(len(several))
         return (
             several,
             [shuffled_patches(each, sides, draw) for each in several],
             [repeated_patch(each, sides, draw) for each in several],
         )
 
-    def heads(self) -> xr.Dataset:
-        """Variables [layer, head]; what needs weights as well has no number."""
-        layers = [self._of_layer(index) for index in range(len(self.natural))]
+    def heads(self, held_out: Sequence[int] = ()) -> xr.Dataset:
+        """Variables [layer, head]; what needs weights as well has no number.
+
+        Args:
+            held_out: places of sequences that are left out.
+        """
+        layers = [self._of_layer(index, held_out) for index in range(len(self.natural))]
         widest = max(column.size for layer in layers for column in layer.values())
         names = {name for layer in layers for name in layer}
         names |= {quantity.name for quantity in HEAD_QUANTITIES}
@@ -108,7 +113,7 @@ class CapturedData:
         return {
             "special": [int(token) for token in self.special],
             "sink_tokens": self.sink_length,
-            "sink_sequences": self.cut,
+            "sink_sequences": self.sink_places.size,
             "sink_threshold": SINK,
             "draws": self.settings.draws,
             "level": self.settings.level,
@@ -160,10 +165,11 @@ class CapturedData:
         ahead = np.arange(columns) < columns - self.model.length(tokens[0])
         return np.broadcast_to(ahead, (len(tokens), columns))
 
-    def _of_layer(self, index: int) -> dict[str, np.ndarray]:
+    def _of_layer(self, index: int, held_out: Sequence[int]) -> dict[str, np.ndarray]:
         natural = self.natural[index]
         if natural is None:
             return {"entropy": np.full(1, np.nan)}
+        natural = _without(natural, np.arange(len(natural.rows)), held_out)
         values: dict[str, np.ndarray] = {}
         for place, quantity in enumerate(ROW_QUANTITIES):
             values |= self._named(quantity.name, natural.rows[:, place])
@@ -175,10 +181,12 @@ class CapturedData:
         for text, observed in zip(SINKS, self.sinks, strict=True):
             layer = observed[index]
             if layer is not None:
-                values |= self._named(f"sink_{text}", layer.first)
                 values[f"sink_{text}_null"] = layer.uniform_first.mean(axis=0)
+                layer = _without(layer, self.sink_places, held_out)
+                values |= self._named(f"sink_{text}", layer.first)
         layer = self.sinks[0][index]
         if layer is not None:
+            layer = _without(layer, self.sink_places, held_out)
             gains = np.asarray(sink_gain(jnp.asarray(layer.first), self.sink_length))
             values |= self._named("sink_gain", gains)
             values["sink_gain_null"] = np.asarray(
@@ -191,8 +199,17 @@ class CapturedData:
 
     def _interval(self, values: np.ndarray) -> dict[str, np.ndarray]:
         s = self.settings
+        if len(values) == 0:  # all sequences are held out
+            none = np.full(values.shape[1:], np.nan)
+            return {"": none, "_low": none, "_high": none}
         interval = bootstrap_mean(values, draws=s.draws, level=s.level, seed=s.seed)
         return {"": interval.mean, "_low": interval.low, "_high": interval.high}
+
+
+def _without(seen: MapObservation, places: np.ndarray, held_out: Sequence[int]) -> MapObservation:
+    """What was seen of the sequences at some places, without those that are held out."""
+    left = ~np.isin(places, np.asarray(held_out, int))
+    return MapObservation(*(part[left] for part in seen))
 
 
 def _joined(

@@ -18,6 +18,7 @@ def audit_data(
     sequences: Sequence[ArrayInput],
     settings: DataSettings | None = None,
     progress: Callable[[int, int], None] = lambda done, all_: None,
+    held_out: Sequence[int] = (),
 ) -> AuditedData:
     """Concentration, sinks, certificates, attacks, SVMs and redundancy of every head.
 
@@ -26,6 +27,7 @@ def audit_data(
     Args:
         sequences: vectors of token numbers, of any lengths.
         progress: called with the number of layers done, and of all layers.
+        held_out: places of sequences that test findings: `choosing` is the table without them.
 
     Examples:
         See `tests/audit/data_level/test_audit_data.py`.
@@ -38,7 +40,7 @@ def audit_data(
     tokens = read_sequences(model, sequences)
     special = enclosing_tokens(tokens) if data_settings.special is None else data_settings.special
     with precision_of(model.embedding):
-        run = DataPass(model, tokens, special, data_settings)
+        run = DataPass(model, tokens, special, data_settings, held_out)
         for index in range(model.layers):
             run.pass_layer(index)
             progress(index + 1, model.layers)

@@ -1,12 +1,13 @@
 """One pass of a batch through the layers: what is observed on the way, as tables."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from attlas.audit.data_level.data_quantities import (
     DEPTH_QUANTITIES,
@@ -16,26 +17,34 @@ from attlas.audit.data_level.data_quantities import (
     SINKS,
 )
 from attlas.audit.data_level.data_settings import DataSettings
+from attlas.audit.data_level.head_attack import share_of_certificate
 from attlas.audit.data_level.layer_observation import (
     observe_columns,
     observe_hidden_states,
     observe_layer,
     observe_uniform,
 )
+from attlas.audit.data_level.positional_share import centred_offsets, positional_heads
 from attlas.audit.data_level.probes import ProbedLayer, selected_by_heads, smooth_heads, svm_space
-from attlas.audit.data_level.redundancy import Redundancy, nearest_heads, redundancy
+from attlas.audit.data_level.redundancy import (
+    MapDistances,
+    Redundancy,
+    map_distances,
+    nearest_heads,
+    redundancy,
+)
 from attlas.audit.data_level.sequence_blocks import (
     SequenceBlock,
     repeated,
     sequence_blocks,
     shuffled,
 )
+from attlas.audit.data_level.sequence_means import SequenceMeans
 from attlas.audit.quantity import labelled
+from attlas.audit.trial import silent_heads
 from attlas.audit.weights_level.head_certificates import head_certificates
 from attlas.bounds.attention.normalised_radius import normalised_radius
 from attlas.bounds.attention.sink_gain import sink_gain
-from attlas.core.arrays import ArrayInput
-from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.canonical import Dense, Layer, Norm
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -51,6 +60,8 @@ class AuditedData(NamedTuple):
         sinks: `sink_share_natural`, `sink_share_shuffled` and `sink_share_repeated`, with their
             intervals and that of uniform attention: Gu et al.'s Sink_1^.3, the share of heads and
             sequences whose first token receives more than 0.3.
+        choosing: `heads` without the sequences that are held out to test what these choose.
+        silent: layer and number of heads whose block of the output projection is zero.
     """
 
     heads: xr.Dataset
@@ -58,6 +69,8 @@ class AuditedData(NamedTuple):
     pairs: Redundancy
     protocol: dict[str, int | float | str | list[int]]
     sinks: dict[str, float]
+    choosing: xr.Dataset
+    silent: tuple[tuple[int, int], ...]
 
 
 class DataPass:
@@ -69,32 +82,33 @@ class DataPass:
         tokens: list[np.ndarray],
         special: tuple[int, ...],
         settings: DataSettings,
+        held_out: Sequence[int] = (),
     ) -> None:
         self.model, self.settings, self.special = model, settings, special
+        self.means = SequenceMeans(settings, held_out)
         self.lengths = np.array([sequence.size for sequence in tokens])
         self.draw = np.random.default_rng(settings.seed)
         self.blocks = sequence_blocks(model, tokens, special)
-        # A length that half of the sequences reach, or as many as the protocol takes.
+        # A length that half of the sequences reach, or as many as the protocol takes
         enough = min(settings.sink_sequences, -(-self.lengths.size // 2))
         reached = int(np.sort(self.lengths)[-enough])
         self.sink_length = min(settings.sink_tokens, reached)
-        cut = [
-            sequence[: self.sink_length] for sequence in tokens if sequence.size >= self.sink_length
-        ]
-        cut = cut[: settings.sink_sequences]
+        reaching = np.flatnonzero(self.lengths >= self.sink_length)
+        self.sink_places = reaching[: settings.sink_sequences]
+        cut = [tokens[place][: self.sink_length] for place in self.sink_places]
         changed = (
             cut,
             [shuffled(sequence, special, self.draw) for sequence in cut],
             [repeated(sequence, special, self.draw) for sequence in cut],
         )
         self.sinks = [sequence_blocks(model, sequence, special) for sequence in changed]
-        self.cut = len(cut)
         self.probes = min(settings.probes, self.sinks[0][0].members.size)
         self.heads: list[dict[str, np.ndarray]] = []
         self.sinking: dict[str, list[np.ndarray]] = {text: [] for text in (*SINKS, "null")}
         self.depths: list[dict[str, np.ndarray]] = []
         self.maps: list[list[np.ndarray]] = [[] for _ in tokens]
-        self.within: list[Redundancy] = []
+        self.apart: list[MapDistances] = []
+        self.silent: list[tuple[int, int]] = []
         self.nulls: dict[tuple[bool, int | None], dict[str, float]] = {}
         self.layer: Layer | None = None
         self.stored = -1
@@ -103,6 +117,8 @@ class DataPass:
     def pass_layer(self, index: int) -> None:
         """Everything of one layer."""
         before, layer = self.layer, self._read(index)
+        self.means.begin_layer()
+        self.silent += [(index, head) for head in silent_heads(layer.attention.W_O)]
         norm, projection = self.model.input_norm(index, layer, before)
         columns = self._sinks(layer) | self._probed(layer, norm, projection)
         columns |= self._observed(layer, norm, projection)
@@ -115,20 +131,21 @@ class DataPass:
         """The tables."""
         self.depths.append(self._last_depth())
         pairs = self._pairs()
-        nearest = nearest_heads(pairs)
         grid = (self.model.layers, self.model.heads_per_layer)
-        columns = {name: np.stack([layer[name] for layer in self.heads]) for name in self.heads[0]}
-        columns["nearest_distance"] = nearest.distance.reshape(grid)
-        for end in ("low", "high", "null"):
-            columns[f"nearest_distance_{end}"] = getattr(nearest, end).reshape(grid)
-        columns["nearest_layer"] = np.where(nearest.place < 0, -1, nearest.place // grid[1])
-        columns["nearest_head"] = np.where(nearest.place < 0, -1, nearest.place % grid[1])
-        for name in ("nearest_layer", "nearest_head"):
-            columns[name] = columns[name].reshape(grid)
-        rows = {name: np.stack([layer[name] for layer in self.depths]) for name in self.depths[0]}
+        columns = _stacked(self.heads) | nearest_heads(pairs).columns(grid)
         heads = labelled(HEAD_QUANTITIES, columns, ("layer", "head"))
-        depths = labelled(DEPTH_QUANTITIES, rows, ("depth",))
-        return AuditedData(heads, depths, pairs, self._protocol(), self._sink_shares())
+        depths = labelled(DEPTH_QUANTITIES, _stacked(self.depths), ("depth",))
+        protocol, shares = self._protocol(), self._sink_shares()
+        chosen = self._choosing(columns, grid)
+        return AuditedData(heads, depths, pairs, protocol, shares, chosen, tuple(self.silent))
+
+    def _choosing(self, columns: dict[str, np.ndarray], grid: tuple[int, int]) -> xr.Dataset:
+        """The table of the heads without the sequences that are held out."""
+        chooses = self.means.choosers(np.arange(len(self.lengths)))
+        if chooses is not None:
+            nearest = nearest_heads(self._pairs(chooses)).columns(grid)
+            columns = columns | _stacked(self.means.choosing) | nearest
+        return labelled(HEAD_QUANTITIES, columns, ("layer", "head"))
 
     def _protocol(self) -> dict[str, int | float | str | list[int]]:
         """What was done, for the reader of a table."""
@@ -138,7 +155,7 @@ class DataPass:
             "tokens": int(self.lengths.sum()),
             "special": [int(token) for token in self.special],
             "sink_tokens": self.sink_length,
-            "sink_sequences": self.cut,
+            "sink_sequences": self.sink_places.size,
             "sink_threshold": SINK,
             "probes": self.probes,
             "svm_space": svm_space(self.layer.attention),
@@ -154,7 +171,7 @@ class DataPass:
             for text, of_layers in self.sinking.items()
         }
         null = float(shares.pop("sink_share_null").mean())
-        facts = {name: float(value) for name, value in self._interval(shares).items()}
+        facts = {name: float(value) for name, value in self.means.intervals(shares).items()}
         return facts | {"sink_share_null": null}
 
     def _read(self, index: int) -> Layer:
@@ -164,23 +181,11 @@ class DataPass:
             self.layer, self.stored = self.model.layer(index), stored
         return self.layer
 
-    def _interval(self, values: dict[str, Float[np.ndarray, " n *H"]]) -> dict[str, np.ndarray]:
-        """Means over sequences and their intervals, all from the same draws."""
-        s = self.settings
-        stacked = np.stack(list(values.values()), axis=1)
-        interval = bootstrap_mean(stacked, draws=s.draws, level=s.level, seed=s.seed)
-        ends = {"": interval.mean, "_low": interval.low, "_high": interval.high}
-        return {
-            f"{name}{end}": np.asarray(array[place])
-            for place, name in enumerate(values)
-            for end, array in ends.items()
-        }
-
     def _sinks(self, layer: Layer) -> dict[str, np.ndarray]:
         """Attention on the first token, for the three texts; every block moves on."""
         columns = {}
         for text, blocks in zip(SINKS, self.sinks, strict=True):
-            first = np.zeros((self.cut, self.model.heads_per_layer))
+            first = np.zeros((self.sink_places.size, self.model.heads_per_layer))
             for place, block in enumerate(blocks):
                 if text == SINKS[0] and place == 0:
                     self.probe_rows = np.asarray(block.hidden)[: self.probes]
@@ -196,7 +201,7 @@ class DataPass:
             np.asarray(sink_gain(jnp.asarray(mass), self.sink_length))
             for mass in (columns["sink_natural"], nulls["sink_natural_null"])
         )
-        return self._interval(columns) | nulls
+        return self.means.note(columns, self.sink_places) | nulls
 
     def _probed(
         self, layer: Layer, norm: Norm | None, projection: Dense | None
@@ -230,7 +235,7 @@ class DataPass:
         }
         nulls = {name: values for name, values in svm.items() if name.endswith("_null")}
         measured = {name: values for name, values in svm.items() if name not in nulls}
-        intervals = self._interval(ratios) | self._interval(measured)
+        intervals = self.means.intervals(ratios) | self.means.intervals(measured)
         intervals |= {name: values.mean(axis=0) for name, values in nulls.items()}
         intervals |= {"ball_certificate": ball, "ball_attack": in_ball}
         intervals["observed_certificate"] = seen["lipschitz_bound"]
@@ -261,7 +266,7 @@ class DataPass:
             seen = jax.tree.map(lambda a, n=block.members.size: np.asarray(a)[:n], seen)
             members = block.members
             rows[members] = np.stack([*seen.statistics, seen.entropy_floor], axis=1)
-            offsets[members] = _centred(seen.offsets, widest)
+            offsets[members] = centred_offsets(seen.offsets, widest)
             hidden[members] = np.stack([*seen.residual, seen.radius], axis=1)
             largest = np.maximum(largest, seen.largest_logit.max(axis=0))
             for row, member in enumerate(members):
@@ -271,8 +276,13 @@ class DataPass:
         null = self._null(layer)
         names = [*(quantity.name for quantity in ROW_QUANTITIES), "entropy_floor"]
         columns = {name: rows[:, place] for place, name in enumerate(names)}
-        share, offset = self._positional(layer, offsets)
-        intervals = self._interval(columns | {"positional_share": share})
+        intervals = self.means.note(columns, np.arange(number))
+        share, offset = positional_heads(layer, offsets, self.lengths)
+        intervals |= self.means.intervals({"positional_share": share})
+        chooses = self.means.choosers(np.arange(number))
+        if chooses is not None:
+            share, _ = positional_heads(layer, offsets[chooses], self.lengths[chooses])
+            self.means.choosing[-1] |= self.means.intervals({"positional_share": share})
         intervals |= {f"{q.name}_null": np.full(heads, null[q.name]) for q in ROW_QUANTITIES}
         # No weight of uniform attention over two tokens or more exceeds 0.8.
         intervals["positional_share_null"] = np.zeros(heads)
@@ -284,22 +294,13 @@ class DataPass:
         share = (np.arange(R) + 0.5) / R
         return (share[None] * block.lengths[:, None]).astype(np.int32)
 
-    def _positional(self, layer: Layer, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Share of the most frequent offset among rows that see two tokens or more."""
-        best = offsets.sum(axis=0).argmax(axis=1)
-        counts = np.take_along_axis(offsets, best[None, :, None], axis=2)[..., 0]
-        lone = 1 if layer.attention.causal else 0
-        rows = np.maximum(self.lengths - lone, 1)
-        offset = best - (offsets.shape[2] - 1) // 2
-        return counts / rows[:, None], np.where(counts.sum(axis=0) > 0, offset, np.nan)
-
     def _keep(self, picked: list[np.ndarray]) -> None:
         """Rows of the maps, for pairs of all layers or of this one."""
         if self.across:
             for maps, rows in zip(self.maps, picked, strict=True):
                 maps.append(rows)
         else:
-            self.within.append(self._distances(picked))
+            self.apart.append(map_distances(picked))
 
     def _keep_depth(
         self, hidden: Float[np.ndarray, "n five"], norm: Norm | None, projection: Dense | None
@@ -325,7 +326,8 @@ class DataPass:
 
     def _depth(self, hidden: Float[np.ndarray, "n four"]) -> dict[str, np.ndarray]:
         names = ("residual_l2", "residual_composite", "mean_cosine")
-        intervals = self._interval({name: hidden[:, place] for place, name in enumerate(names)})
+        columns = {name: hidden[:, place] for place, name in enumerate(names)}
+        intervals = self.means.intervals(columns)
         intervals["residual_l2_null"] = np.asarray(np.sqrt(1 - 1 / self.lengths).mean())
         return intervals | {"mean_cosine_null": np.array(0.0), "largest_entry": hidden[:, 3].max()}
 
@@ -351,45 +353,30 @@ class DataPass:
             self.nulls[kind] = null | {"sink": float(np.asarray(seen.columns)[0, 0])}
         return self.nulls[kind]
 
-    def _distances(self, maps: list[np.ndarray]) -> Redundancy:
-        s = self.settings
-        return redundancy(maps, draws=s.draws, level=s.level, seed=s.seed)
+    def _pairs(self, members: Bool[np.ndarray, " n"] | None = None) -> Redundancy:
+        """Distances of all pairs; between layers only where the model has few heads.
 
-    def _pairs(self) -> Redundancy:
-        """Distances of all pairs; between layers only where the model has few heads."""
+        Args:
+            members: the sequences that choose; all when None.
+        """
+        s = self.settings
+        if self.across and not self.apart:
+            self.apart.append(map_distances([np.concatenate(maps) for maps in self.maps]))
+        several = [
+            redundancy(each, members, draws=s.draws, level=s.level, seed=s.seed)
+            for each in self.apart
+        ]
         if self.across:
-            return self._distances([np.concatenate(maps) for maps in self.maps])
+            return several[0]
         size = self.model.heads_per_layer
-        matrices = [np.full((size * len(self.within),) * 2, np.nan) for _ in Redundancy._fields]
-        for place, pair in enumerate(self.within):
+        matrices = [np.full((size * len(several),) * 2, np.nan) for _ in Redundancy._fields]
+        for place, pair in enumerate(several):
             block = slice(place * size, (place + 1) * size)
             for array, part in zip(matrices, pair, strict=True):
                 array[block, block] = part
         return Redundancy(*matrices)
 
 
-def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
-    """Counts by offset in the width of the longest sequence."""
-    middle = (offsets.shape[2] - 1) // 2
-    radius = min(middle, widest - 1)
-    centred = np.zeros((*offsets.shape[:2], 2 * widest - 1), np.int32)
-    centred[:, :, widest - 1 - radius : widest + radius] = offsets[
-        :, :, middle - radius : middle + radius + 1
-    ]
-    return centred
-
-
-def share_of_certificate(reached: ArrayInput, certified: ArrayInput) -> np.ndarray:
-    """The attack over the certificate, entrywise.
-
-    Returns:
-        The ratios; NaN where nothing can be reached (a head without logits or values) and where
-        the certificate is infinite, beside which a ratio of 0 would look like slack.
-
-    Examples:
-        >>> share_of_certificate([1.0, 0.0, 5.0], [2.0, 0.0, np.inf]).tolist()
-        [0.5, nan, nan]
-    """
-    above, below = np.asarray(reached, float), np.asarray(certified, float)
-    says = (below > 0) & np.isfinite(below)
-    return np.where(says, above / np.where(says, below, 1), np.nan)
+def _stacked(rows: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Columns of all layers or depths by name."""
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}

@@ -8,9 +8,11 @@ from typing import NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attlas.audit.data_level.reduced_heads import ReducedHeads, head_output
+from attlas.core.arrays import ArrayInput
 from attlas.transformers.canonical import Attention
 
 Tree = TypeVar("Tree")
@@ -147,3 +149,19 @@ def _in_float32(tree: Tree) -> Tree:
 def _unit(u: Float[Array, "T r"]) -> Float[Array, "T r"]:
     length = jnp.linalg.norm(u)
     return u / jnp.where(length > 0, length, 1)
+
+
+def share_of_certificate(reached: ArrayInput, certified: ArrayInput) -> np.ndarray:
+    """The attack over the certificate, entrywise.
+
+    Returns:
+        The ratios; NaN where nothing can be reached (a head without logits or values) and where
+        the certificate is infinite, beside which a ratio of 0 would look like slack.
+
+    Examples:
+        >>> share_of_certificate([1.0, 0.0, 5.0], [2.0, 0.0, np.inf]).tolist()
+        [0.5, nan, nan]
+    """
+    above, below = np.asarray(reached, float), np.asarray(certified, float)
+    says = (below > 0) & np.isfinite(below)
+    return np.where(says, above / np.where(says, below, 1), np.nan)

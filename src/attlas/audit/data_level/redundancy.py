@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attlas.measures.attention.head_distances import head_distances
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
@@ -30,8 +30,20 @@ class Redundancy(NamedTuple):
     null: Float[np.ndarray, "M M"]
 
 
-def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: int) -> Redundancy:
-    """Distances of every pair of heads.
+class MapDistances(NamedTuple):
+    """Distances between heads on each sequence.
+
+    Attributes:
+        distance: mean over rows.
+        null: the same where the second head shows other rows of the sequence.
+    """
+
+    distance: Float[np.ndarray, "n M M"]
+    null: Float[np.ndarray, "n M M"]
+
+
+def map_distances(maps: Sequence[np.ndarray]) -> MapDistances:
+    """Distances of every pair of heads on each sequence.
 
     For the null the second head's rows are moved on by half of the picked rows: two heads that
     share no more than their usual profile are as far apart there as in the same rows.
@@ -41,8 +53,8 @@ def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: in
 
     Examples:
         >>> one = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> found = redundancy([one, one], draws=100, level=0.9, seed=0)
-        >>> found.distance[0, 1].item(), found.null[0, 1].item()
+        >>> apart = map_distances([one])
+        >>> apart.distance[0, 0, 1].item(), apart.null[0, 0, 1].item()
         (0.0, 1.0)
     """
     distances, shifted = [], []
@@ -54,8 +66,31 @@ def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: in
         distances.append(np.asarray(head_distances(jnp.asarray(rows))))
         rolled = np.roll(rows, rows.shape[1] // 2, axis=1)
         shifted.append(np.asarray(head_distances(jnp.asarray(rows), jnp.asarray(rolled))))
-    interval = bootstrap_mean(np.stack(distances), draws=draws, level=level, seed=seed)
-    return Redundancy(interval.mean, interval.low, interval.high, np.mean(shifted, axis=0))
+    return MapDistances(np.stack(distances), np.stack(shifted))
+
+
+def redundancy(
+    apart: MapDistances,
+    members: Bool[np.ndarray, " n"] | None = None,
+    *,
+    draws: int,
+    level: float,
+    seed: int,
+) -> Redundancy:
+    """Mean distances of every pair of heads over sequences.
+
+    Args:
+        members: the sequences that count; all when None.
+
+    Examples:
+        >>> one = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
+        >>> found = redundancy(map_distances([one, one]), draws=100, level=0.9, seed=0)
+        >>> found.distance[0, 1].item(), found.null[0, 1].item()
+        (0.0, 1.0)
+    """
+    distance, null = apart if members is None else (part[members] for part in apart)
+    interval = bootstrap_mean(distance, draws=draws, level=level, seed=seed)
+    return Redundancy(interval.mean, interval.low, interval.high, np.mean(null, axis=0))
 
 
 class NearestHead(NamedTuple):
@@ -75,6 +110,16 @@ class NearestHead(NamedTuple):
     high: np.ndarray
     null: np.ndarray
 
+    def columns(self, grid: tuple[int, int]) -> dict[str, np.ndarray]:
+        """Distance, layer and number of the nearest head, by layer and head."""
+        columns = {"nearest_distance": self.distance}
+        columns |= {
+            f"nearest_distance_{end}": getattr(self, end) for end in ("low", "high", "null")
+        }
+        columns["nearest_layer"] = np.where(self.place < 0, -1, self.place // grid[1])
+        columns["nearest_head"] = np.where(self.place < 0, -1, self.place % grid[1])
+        return {name: column.reshape(grid) for name, column in columns.items()}
+
 
 def nearest_heads(distances: Redundancy) -> NearestHead:
     """The head whose maps are nearest to each head's.
@@ -84,7 +129,8 @@ def nearest_heads(distances: Redundancy) -> NearestHead:
 
     Examples:
         >>> one = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> nearest_heads(redundancy([one], draws=100, level=0.9, seed=0)).place.tolist()
+        >>> apart = map_distances([one])
+        >>> nearest_heads(redundancy(apart, draws=100, level=0.9, seed=0)).place.tolist()
         [1, 0]
     """
     number = len(distances.distance)

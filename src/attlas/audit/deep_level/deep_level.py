@@ -1,6 +1,7 @@
 r"""Level deep: what a head does to the loss, and how curved the loss is in its weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -9,6 +10,7 @@ from attlas.audit.deep_level.ablation import REPLACEMENTS, Ablation, ablate_head
 from attlas.audit.deep_level.head_curvature import CURVATURE_STEPS, head_curvature
 from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.deep_level.optimal_selections import optimal_selections
+from attlas.audit.halves import held_out
 from attlas.audit.quantity import EvidenceLevel, Quantity, labelled
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, shortest_sequences
 from attlas.core.arrays import ArrayInput
@@ -87,6 +89,22 @@ CURVATURE_QUANTITIES = (
 )
 
 
+class DeepLevel(NamedTuple):
+    """Level deep of one model.
+
+    Attributes:
+        heads: variables [layer, head].
+        facts: of the whole model: `loss`, its interval and its unit, `rank_correlation` of
+            Michel's score with the size of the exact change where the loss has slopes, and what
+            the curvature and the local optimality were computed from.
+        choosing: changes of the loss without each head, on the sequences that are not held out.
+    """
+
+    heads: xr.Dataset
+    facts: dict[str, int | float | str]
+    choosing: xr.Dataset
+
+
 def deep_level(
     model: TrainedTransformer,
     batch: JudgedBatch,
@@ -94,7 +112,7 @@ def deep_level(
     curvature: bool = True,
     curvature_sequences: int = 4,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
-) -> tuple[xr.Dataset, Mapping[str, int | float | str]]:
+) -> DeepLevel:
     r"""Ablation, importance and curvature of every head.
 
     Args:
@@ -103,10 +121,6 @@ def deep_level(
         progress: called with the part, how much of it is done and of how much: layers whose heads
             were ablated, Hessian products.
 
-    Returns:
-        Variables [layer, head], and facts of the whole model: `loss`, its interval and its unit,
-        `rank_correlation` of Michel's score with the size of the exact change where the loss has
-        slopes, and what the curvature and the local optimality were computed from.
     """
     ablation = ablate_heads(model, batch, lambda done, all_: progress("removals", done, all_))
     values = _ablated(ablation)
@@ -145,7 +159,11 @@ def deep_level(
             "curvature_tokens": int(few.present.sum()),
             "curvature_products": CURVATURE_STEPS,
         }
-    return labelled(quantities, values, ("layer", "head")), facts
+    heads = labelled(quantities, values, ("layer", "head"))
+    held = held_out(ablation.base.size)
+    chosen = _ablated(Ablation(*(np.delete(part, held, axis=-1) for part in ablation)))
+    changes = quantities[: len(ABLATIONS)]
+    return DeepLevel(heads, facts, labelled(changes, chosen, ("layer", "head")))
 
 
 def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:

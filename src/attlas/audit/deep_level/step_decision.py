@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from attlas.audit.decision import Decision
 from attlas.audit.deep_level.sharpness import Sharpness, trained_loss
 from attlas.audit.deep_level.stable_step import THRESHOLD
-from attlas.audit.halves import halves, is_within
+from attlas.audit.halves import FEWEST, halves, is_within
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses, sequences_of
 from attlas.core.arrays import precision_of
 from attlas.display.numbers import plain_number
@@ -22,7 +22,6 @@ from attlas.transformers.trained_weights import HeldWeights, trained_weights
 from attlas.transformers.whole_model import WholeModel, whole_model
 
 STEPS = 8
-_FEWEST = 4
 _TOO_LARGE = 10.0
 """Times the first loss at which a descent is stopped."""
 
@@ -66,7 +65,7 @@ def step_decision(
         so that it is least as it is, or from fewer than four sequences.
     """
     number = len(batch.tokens)
-    if batch.kind in COMPARED or number < _FEWEST or not np.isfinite(sharpness.sharpness_low):
+    if batch.kind in COMPARED or number < FEWEST or not np.isfinite(sharpness.sharpness_low):
         return None
     weights = whole_model(model)
     descending, testing = halves(number)
