@@ -29,20 +29,26 @@ def _errors(rng: np.random.Generator, n: int) -> np.ndarray:
     return (rng.random(n) < RISK) * 1.0
 
 
-class _Limits:
-    """Limits of counts, each computed once."""
+class Limits:
+    """Limits of counts, each computed once.
+
+    Args:
+        limit: of a count, the number of examples and a probability of failure.
+        delta: this probability.
+    """
 
     def __init__(self, limit: Callable[[int, int, float], float], delta: float):
         self._limit, self._delta = limit, delta
         self._known: dict[tuple[int, int], float] = {}
 
     def __call__(self, k: int, n: int) -> float:
+        """The limit of k errors of n examples."""
         if (k, n) not in self._known:
             self._known[k, n] = self._limit(k, n, self._delta)
         return self._known[k, n]
 
 
-def _looks(limit: _Limits) -> Trial:
+def _looks(limit: Limits) -> Trial:
     """Whether the limit fails at any of 40 looks, after every 50 of 2,000 examples."""
 
     def misses(rng: np.random.Generator) -> bool:
@@ -52,7 +58,7 @@ def _looks(limit: _Limits) -> Trial:
     return misses
 
 
-def _least(limit: _Limits) -> Trial:
+def _least(limit: Limits) -> Trial:
     """Whether the least of the limits of 20 models of one risk, on one set of 500, fails."""
     return lambda rng: limit(int(rng.binomial(500, RISK, 20).min()), 500) < RISK
 
@@ -66,9 +72,9 @@ def _in_order(rng: np.random.Generator) -> bool:
 
 def trials() -> Iterator[tuple[str, float, bool, Trial]]:
     """Name, probability of failure, whether it is paid for, and the trial."""
-    exact = _Limits(binomial_upper_limit, DELTA)
-    share = _Limits(binomial_upper_limit, math.nextafter(DELTA / 20, 0))
-    sequence = _Limits(error_sequence_limit, DELTA)
+    exact = Limits(binomial_upper_limit, DELTA)
+    share = Limits(binomial_upper_limit, math.nextafter(DELTA / 20, 0))
+    sequence = Limits(error_sequence_limit, DELTA)
     yield (
         "counted errors, n = 500",
         DELTA,

@@ -1,6 +1,8 @@
 """Folders of models are certified in Python as the command does."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -66,7 +68,7 @@ def test_a_vision_model_is_certified_on_a_folder_of_images(tmp_path):
         ],
     )
     assert shown.exit_code == 0, shown.output
-    assert json.loads(file.read_text())["models"][0]["empirical"] == expected.empirical
+    assert json.loads(file.read_text())["guarantees"][0]["empirical"] == expected.empirical
 
 
 def test_images_that_cannot_be_judged_are_refused_in_one_line(tmp_path):
@@ -111,3 +113,10 @@ def test_a_language_model_is_certified_on_lines_or_their_file(data_dir, tmp_path
 def test_what_does_not_belong_together_is_refused(losses, options, said):
     with pytest.raises(UserError, match=said):
         at.certify(losses, **options)
+
+
+def test_predictions_are_certified_without_what_reads_models():
+    code = "import sys, attlas as at; at.certify([0, 1] * 20); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = ("xarray", "attlas.audit.model_answers", "attlas.transformers.load_model")
+    assert not set(heavy) & set(done.stdout.split())

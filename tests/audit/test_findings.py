@@ -211,6 +211,14 @@ def test_no_copy_of_a_head_that_writes_nothing_is_named(silent):
     assert all(f"{silent[0]}.{silent[1]}" not in each.sentence for each in found)
 
 
+def test_a_model_whose_heads_are_all_removed_has_none_to_name():
+    every = [(layer, head) for layer in range(2) for head in range(3)]
+    cases = (needed(5.0, 4.0), idle(0.009), distant(0.9), sink(0.4), double(0.3), tight(0.75))
+    for variables in cases:
+        data = xr.Dataset({k: (("layer", "head"), v) for k, v in variables.items()})
+        assert findings_of(data, Intervention(), silent=every) == ()
+
+
 def test_a_removed_head_counts_neither_as_removable_nor_among_all():
     data = xr.Dataset({k: (("layer", "head"), v) for k, v in idle(0.009).items()})
     (finding,) = findings_of(data, Intervention(), silent=[(0, 0)])

@@ -48,4 +48,4 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
     # Layers share their weights: it is one head, seen at most depths, and few others.
     assert len(named) <= 12
     assert {each.split(".")[1] for each in named} == {"5"}
-    assert "equal weights in place of the maps" in found.evidence
+    assert "equal weights in place of the maps" in found.effect

@@ -191,8 +191,8 @@ def test_a_card_says_what_an_audit_says_first(tmp_path):
     claim = entry("one", tmp_path)
     assert told_cards(tmp_path, text, claim, audits=[audit])[0].text == "tiny: A head is idle."
     assert told_cards(tmp_path, text, claim, audits=[{**audit, "findings": []}]) == ()
-    # What to do comes first, of whatever audit.
-    decided = {**audit, "decisions": [{"what": "Two heads can go"}]}
+    # An audit that says what to do comes first.
+    decided = {**audit, "decisions": [{}], "findings": [{"sentence": "Two heads can go"}]}
     cards = told_cards(tmp_path, text, claim, audits=[audit, decided])
     assert cards[0].text == "tiny: Two heads can go."
 

@@ -1,4 +1,7 @@
-r"""Guarantees on models: from their predictions, or from their folders and a text or images."""
+r"""Guarantees on models: from their predictions, or from their folders and a text or images.
+
+What reads models is imported where a folder is given: predictions need the certificates alone.
+"""
 
 import math
 import os
@@ -7,9 +10,6 @@ from pathlib import Path
 from typing import Any, overload
 
 from attlas._files.plain_file import printable
-from attlas.audit.image_folder import class_images
-from attlas.audit.model_answers import class_table, image_table, token_probabilities
-from attlas.audit.read_batch import lines_of_text
 from attlas.certificates.certify import DELTA, Certification, Files
 from attlas.certificates.certify import certify as certify_predictions
 from attlas.certificates.columns import Columns, Table
@@ -142,6 +142,9 @@ def answered_table(
     Raises:
         UserError: if the model gives no classes of them, or the labels are not theirs.
     """
+    from attlas.audit.image_folder import class_images
+    from attlas.audit.model_answers import class_table, image_table
+
     if images is None:
         return class_table(folder, lines or (), labels or (), ignore_settings=ignore_settings)
     return image_table(
@@ -170,6 +173,8 @@ def stream_guarantees(
     Raises:
         UserError: if a model does not predict the next token, or the text is empty.
     """
+    from attlas.audit.model_answers import token_probabilities
+
     share = math.nextafter(delta / len(folders), 0) if len(folders) > 1 else delta
     several = []
     for folder in folders:
@@ -195,5 +200,8 @@ def _folders(losses: ArrayInput | Files) -> list[Path]:
 
 
 def _lines(value: Lines) -> list[str]:
-    is_file = isinstance(value, str | os.PathLike)
-    return list(lines_of_text(Path(value))) if is_file else [str(line) for line in value]
+    from attlas.audit.read_batch import lines_of_text
+
+    if isinstance(value, str | os.PathLike):
+        return list(lines_of_text(Path(value)))
+    return [str(line) for line in value]

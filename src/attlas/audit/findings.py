@@ -133,7 +133,7 @@ def _single(values: xr.DataArray) -> tuple[tuple[int, int], float, float]:
 
 def _needed(heads: xr.Dataset, intervene: Intervene, budget: float) -> Iterator[Finding]:
     """The head whose ablation costs most, if it costs more than the others do."""
-    if "removal_mean" not in heads:
+    if "removal_mean" not in heads or _number(heads.removal_mean.values) == 0:
         return
     place, score, value = _single(heads.removal_mean)
     low = float(heads.removal_mean_low.values[place])
