@@ -5,17 +5,13 @@ reactions and names the heads that find one distant token for each row. Attacks 
 that finding does not rest on, take the least they can here.
 """
 
-import numpy as np
 import pytest
 
-from attlas.audit.change import Change
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
-from attlas.audit.deep_level.ablation import JointAblation
 from attlas.audit.findings import findings_of
 from attlas.audit.read_batch import token_batch
 from attlas.audit.sequence_loss import judged_batch
-from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.load_model import load_model, open_checkpoint
 from attlas.transformers.tokenizer import read_tokenizer
 
@@ -34,14 +30,10 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
     special = tuple(words.special)
     heads = audit_data(model, reactions, QUICK._replace(special=special)).heads
     batch = judged_batch(model, reactions[:2], mask_token=words.mask, special=special)
-
-    def intervene(places, replacement):
-        before, after = JointAblation(model, batch)(places, replacement)
-        change = bootstrap_mean(after - before)
-        return Change(float(np.mean(before)), *(float(each) for each in change[:3]), batch.unit)
-
     (found,) = [
-        each for each in findings_of(heads, intervene) if each.quantity == "distant_confidence"
+        each
+        for each in findings_of(heads, intervention(model, batch))
+        if each.quantity == "distant_confidence"
     ]
     named = found.sentence.removeprefix("Heads ").partition(" find ")[0].split(", ")
     assert "10.5" in named

@@ -8,15 +8,14 @@ import xarray as xr
 from jaxtyping import Int
 from threadpoolctl import threadpool_limits
 
-from attlas.audit.change import Change, Heads, Intervene, tested_change
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.decision import Decision
 from attlas.audit.decisions import decisions_of
-from attlas.audit.deep_level.ablation import JointAblation
 from attlas.audit.deep_level.deep_level import DeepLevel, deep_level
 from attlas.audit.deep_level.head_trial import HeadTrial
+from attlas.audit.deep_level.intervention import intervention
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
 from attlas.audit.deep_level.step_decision import step_decision
@@ -212,14 +211,7 @@ def _audited(
     cache: Cache,
 ) -> ModelAudit:
     """The audit of a model, with sequences at the levels that read them."""
-    tokens = None if sequences is None else read_sequences(model, sequences)
-    special, batch = options.special, None
-    if tokens is not None:
-        special = enclosing_tokens(tokens) if special is None else special
-        few = tokens[: options.deep_sequences]
-        batch = judged_batch(
-            model, few, mask_token=options.mask, special=special, seed=options.seed
-        )
+    tokens, special, batch = _judged(model, sequences, options)
     before = None if against is None or batch is None else _loaded(against)
     if before is not None and batch is not None:
         require_comparable(before, model, batch)
@@ -253,8 +245,7 @@ def _audited(
             decisions, facts = (*step, *decisions), facts | numbers
         if before is not None:
             heads = heads.assign(_earlier(before, context, progress))
-    intervene = _intervention(model, batch)
-    seen = findings_of(choosing, intervene, options.budget, silent)
+    seen = findings_of(choosing, intervention(model, batch), options.budget, silent)
     findings, further = ranked_findings(decisions, seen)
     return ModelAudit(
         model=_facts(model, context, options.samples),
@@ -269,6 +260,19 @@ def _audited(
         notes=notes_of(model, tokens, batch, facts, options.source, context, protocol),
         protocol=protocol,
     )
+
+
+def _judged(
+    model: TrainedTransformer, sequences: Sequence[ArrayInput] | None, options: AuditOptions
+) -> tuple[list[np.ndarray] | None, tuple[int, ...] | None, JudgedBatch | None]:
+    """The sequences, their special tokens, and those that the loss judges."""
+    if sequences is None:
+        return None, options.special, None
+    tokens = read_sequences(model, sequences)
+    special = enclosing_tokens(tokens) if options.special is None else options.special
+    few = tokens[: options.deep_sequences]
+    batch = judged_batch(model, few, mask_token=options.mask, special=special, seed=options.seed)
+    return tokens, special, batch
 
 
 def _require(level: str, sequences: Any, against: Any, options: AuditOptions) -> None:
@@ -363,21 +367,6 @@ def _earlier(
         for name, array in weights.data_vars.items()
         if "title" in array.attrs
     }
-
-
-def _intervention(model: TrainedTransformer, batch: JudgedBatch | None) -> Intervene | None:
-    """What replaces heads and reads the loss of the sequences that are held out."""
-    if batch is None:
-        return None
-
-    ablation: list[JointAblation] = []  # made when a finding asks for the first one
-
-    def intervene(heads: Heads, replacement: str) -> Change:
-        ablation.extend([] if ablation else [JointAblation(model, batch)])
-        before, after = ablation[0](heads, replacement)
-        return tested_change(before, after, batch.unit, "sequences")
-
-    return intervene
 
 
 def _facts(model: TrainedTransformer, context: int, samples: int) -> dict[str, Any]:

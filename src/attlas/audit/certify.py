@@ -14,6 +14,7 @@ from attlas.certificates.certify import DELTA, Certification, Files
 from attlas.certificates.certify import certify as certify_predictions
 from attlas.certificates.columns import Columns, Table
 from attlas.certificates.prediction_file import table_predictions
+from attlas.certificates.predictions import Predictions
 from attlas.certificates.stream import StreamGuarantee, stream_guarantee
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
@@ -70,8 +71,8 @@ def certify(
     alone, whose bits per token are certified.
 
     Args:
-        losses: in [0, 1], of shape [n], 1 for an error: of one model, or by name of several on the
-            same examples; or paths of files of predictions, or of folders of models.
+        losses: numbers in [0, 1], of shape [n], 1 for an error: of one model, or by name of several
+            on the same examples; or paths of files of predictions, or of folders of models.
         text: path of a text, a document per line, or its lines; for folders of models.
         labels: path of the right classes, one per line, or these; for `text` or `images`.
         images: folder of images, for folders of vision models.
@@ -109,19 +110,21 @@ def certify(
         )
     if capture is False:
         raise UserError("classifiers are run in PyTorch: leave capture=False out")
-    lines, right = (None if given is None else _lines(given) for given in (text, labels))
+    lines, right = (None if value is None else _lines(value) for value in (text, labels))
     tables = [answered_table(folder, lines, images, right, ignore_settings) for folder in folders]
-    names = [folder.resolve().name for folder in folders]
-    several = [
-        table_predictions(
-            table,
-            Columns(),
-            printable(name if names.count(name) == 1 else str(folder)),
-            printable(name),
-        )
-        for folder, name, table in zip(folders, names, tables, strict=True)
-    ]
+    several = _predictions(folders, tables)
     return certify_predictions(several, delta=delta, at_most=at_most, **options)
+
+
+def _predictions(folders: Sequence[Path], tables: Sequence[Table]) -> list[Predictions]:
+    """The answers of the models, each by the name of its folder."""
+    names = [folder.resolve().name for folder in folders]
+    titles = [
+        printable(name if names.count(name) == 1 else str(folder))
+        for folder, name in zip(folders, names, strict=True)
+    ]
+    rows = zip(tables, titles, names, strict=True)
+    return [table_predictions(table, Columns(), title, name) for table, title, name in rows]
 
 
 def answered_table(
@@ -134,8 +137,8 @@ def answered_table(
     """The answers of a classifier, as a file of predictions would have them.
 
     Args:
-        folder: of the model.
-        lines: of a text, or None for images.
+        folder: folder of the model.
+        lines: lines of a text, or None for images.
         images: folder of images, or None for a text.
         labels: right classes; by the names of the sub-folders of the images when None.
 
@@ -164,8 +167,8 @@ def stream_guarantees(
     """The bits per token that language models need for a text, all together but for delta.
 
     Args:
-        folders: of the models.
-        lines: documents.
+        folders: folders of the models.
+        lines: documents of the text.
         delta: probability that any certificate fails.
         at_most: bits per token that a model shall need at most.
         capture: whether PyTorch runs the models, see `attlas.audit.opened_model.opened`.
@@ -190,13 +193,13 @@ def _folders(losses: ArrayInput | Files) -> list[Path]:
     several = [losses] if isinstance(losses, str | os.PathLike) else losses
     if not isinstance(several, Sequence) or not several:
         raise UserError("text and images are for folders of models: give the path of one")
-    for each in several:
-        if not isinstance(each, str | os.PathLike) or not Path(each).is_dir():
+    for folder in several:
+        if not isinstance(folder, str | os.PathLike) or not Path(folder).is_dir():
             raise UserError(
-                f"{printable(str(each))[:80]} is no folder of a model, which text and images are "
+                f"{printable(str(folder))[:80]} is no folder of a model, which text and images are "
                 "for: name one, or leave these out"
             )
-    return [Path(each) for each in several]
+    return [Path(folder) for folder in several]
 
 
 def _lines(value: Lines) -> list[str]:

@@ -80,7 +80,7 @@ class Change(NamedTuple):
         """The change as a sentence without its full stop.
 
         Args:
-            what: what was done, prose.
+            what: the replacement that was made, prose.
 
         Examples:
             >>> Change(2.0, 0.6, 0.5, 0.7, "nats", "8 texts").sentence("nothing in its place")
@@ -109,7 +109,7 @@ def tested_change(
     Args:
         before: losses of the unchanged model.
         after: losses with heads replaced.
-        examples: what the losses are of, in the plural.
+        examples: the word for what the losses are of, in the plural.
 
     Examples:
         >>> tested_change(np.ones(4), np.array([9.0, 2.0, 9.0, 2.0]), "nats", "texts").mean

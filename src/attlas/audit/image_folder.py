@@ -79,11 +79,11 @@ def class_images(
     Raises:
         UserError: if the folder has no images, or a label is none of the classes.
     """
-    known = open_checkpoint(model_folder).config if config is None else config
-    processor = read_processor(model_folder, known)
+    settings = open_checkpoint(model_folder).config if config is None else config
+    processor = read_processor(model_folder, settings)
     files, named = _files(folder)
     several, by = labels, "their file"
-    if several is None and named and _has_head(known):
+    if several is None and named and _has_head(settings):
         several, by = [file.parent.name for file in files], "the names of its sub-folders"
     if several is None:
         return ClassImages(files, None, processor, "")
@@ -91,7 +91,7 @@ def class_images(
         raise UserError(
             f"{len(several)} labels for {len(files)} images of {folder}: give one for each"
         )
-    numbers = class_numbers(several, class_names(known, class_count(known)))
+    numbers = class_numbers(several, class_names(settings, class_count(settings)))
     return ClassImages(files, numbers, processor, by)
 
 

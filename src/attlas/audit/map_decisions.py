@@ -9,6 +9,7 @@ from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.decision import Decision
 from attlas.audit.findings import named_heads
 from attlas.audit.halves import change_text, halves, is_within, loss_size, measured_decision
+from attlas.audit.head_cosines import HeadPair
 from attlas.audit.trial import MapObservation, Trial
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
@@ -143,6 +144,13 @@ def precision_decision(
     )
 
 
+def _copies(trial: Trial) -> list[HeadPair]:
+    """Pairs of heads with alike weights, both of which write something."""
+    writing = set(chain(*trial.removable))
+    alike = [pair for pair in trial.pairs() if pair.query_key >= _COPY]
+    return [p for p in alike if {(p.layer, p.first), (p.layer, p.second)} <= writing]
+
+
 def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | None:
     """The pair of heads whose weights are most alike, with one map for both.
 
@@ -153,13 +161,7 @@ def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | Non
     Returns:
         None where no cosine is that of a copy.
     """
-    writing = set(chain(*trial.removable))
-    alike = [
-        pair
-        for pair in trial.pairs()
-        if pair.query_key >= _COPY
-        and {(pair.layer, pair.first), (pair.layer, pair.second)} <= writing
-    ]
+    alike = _copies(trial)
     if not alike:
         return None
     best = max(alike, key=lambda pair: pair.query_key)

@@ -137,7 +137,7 @@ def image_table(
 
     Args:
         source: folder of the model.
-        images: see `attlas.audit.image_folder.class_images`.
+        images: what `attlas.audit.image_folder.class_images` returns.
         ignore_settings: whether PyTorch runs a folder with settings that nobody knows.
 
     Returns:

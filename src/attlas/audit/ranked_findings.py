@@ -19,7 +19,7 @@ def ranked_findings(
 
     Args:
         decisions: actions that were tried.
-        observations: what stands out among the heads.
+        observations: findings of what stands out among the heads.
 
     Returns:
         At most five findings, and the others.
@@ -30,12 +30,12 @@ def ranked_findings(
         >>> "".join(each.sentence for each in first), "".join(each.sentence for each in others)
         ('65432', '10')
     """
-    decided = {each.kind for each in decisions if each.advised or each.kind == "sinks"}
-    found = [finding_of(decision) for decision in decisions]
-    found += [each for each in observations if _subject(each) not in decided]
-    found.sort(key=lambda each: (-each.consequence, -each.strength))
-    repeated = [each for each in observations if _subject(each) in decided]
-    return tuple(found[:MOST]), (*found[MOST:], *repeated)
+    decided = {action.kind for action in decisions if action.advised or action.kind == "sinks"}
+    repeated = [finding for finding in observations if _subject(finding) in decided]
+    ranked = [finding_of(decision) for decision in decisions]
+    ranked += [finding for finding in observations if _subject(finding) not in decided]
+    ranked.sort(key=lambda finding: (-finding.consequence, -finding.strength))
+    return tuple(ranked[:MOST]), (*ranked[MOST:], *repeated)
 
 
 def finding_of(decision: Decision) -> Finding:

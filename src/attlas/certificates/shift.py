@@ -98,7 +98,8 @@ def _counts(place: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
 def _value(here: np.ndarray, both: np.ndarray, weights: np.ndarray, *, ordered: bool) -> float:
     """The p-value; orders of both samples give the first one hypergeometric counts."""
     n, m = int(here.sum()), int(both.sum() - here.sum())
-    rng = np.random.default_rng(0)
+    # Draws of one seed for all samples would have the level on average over seeds only.
+    rng = np.random.default_rng([*here.tolist(), *both.tolist()])
     drawn = rng.multivariate_hypergeometric(both, n, size=ORDERS, method="marginals")
     # Whole numbers, so that equal distances are equal: n m (p - q) = (n + m) here - n both.
     differences = (n + m) * np.vstack([here, drawn]) - n * both

@@ -136,8 +136,8 @@ class DataPass:
         heads = labelled(HEAD_QUANTITIES, columns, ("layer", "head"))
         depths = labelled(DEPTH_QUANTITIES, _stacked(self.depths), ("depth",))
         protocol, shares = self._protocol(), self._sink_shares()
-        chosen = self._choosing(columns, grid)
-        return AuditedData(heads, depths, pairs, protocol, shares, chosen, tuple(self.silent))
+        choosing = self._choosing(columns, grid)
+        return AuditedData(heads, depths, pairs, protocol, shares, choosing, tuple(self.silent))
 
     def _choosing(self, columns: dict[str, np.ndarray], grid: tuple[int, int]) -> xr.Dataset:
         """The table of the heads without the sequences that are held out."""
@@ -363,8 +363,8 @@ class DataPass:
         if self.across and not self.apart:
             self.apart.append(map_distances([np.concatenate(maps) for maps in self.maps]))
         several = [
-            redundancy(each, members, draws=s.draws, level=s.level, seed=s.seed)
-            for each in self.apart
+            redundancy(distances, members, draws=s.draws, level=s.level, seed=s.seed)
+            for distances in self.apart
         ]
         if self.across:
             return several[0]

@@ -40,13 +40,13 @@ class SequenceMeans:
         """Means and intervals over all sequences; those of the sequences that choose are noted.
 
         Args:
-            values: of the sequences at some places.
-            places: these, a vector.
+            values: numbers of the sequences at some places.
+            places: their places, a vector.
         """
         chooses = self.choosers(places)
         if chooses is not None:
-            chosen = {name: array[chooses] for name, array in values.items()}
-            self.choosing[-1] |= self.intervals(chosen)
+            few = {name: array[chooses] for name, array in values.items()}
+            self.choosing[-1] |= self.intervals(few)
         return self.intervals(values)
 
     def intervals(self, values: Columns) -> dict[str, np.ndarray]:

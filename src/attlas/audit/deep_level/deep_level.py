@@ -161,9 +161,9 @@ def deep_level(
         }
     heads = labelled(quantities, values, ("layer", "head"))
     held = held_out(ablation.base.size)
-    chosen = _ablated(Ablation(*(np.delete(part, held, axis=-1) for part in ablation)))
+    few = _ablated(Ablation(*(np.delete(part, held, axis=-1) for part in ablation)))
     changes = quantities[: len(ABLATIONS)]
-    return DeepLevel(heads, facts, labelled(changes, chosen, ("layer", "head")))
+    return DeepLevel(heads, facts, labelled(changes, few, ("layer", "head")))
 
 
 def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:
