@@ -9,6 +9,7 @@ import pytest
 
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
+from attlas.audit.deep_level.intervention import intervention
 from attlas.audit.findings import findings_of
 from attlas.audit.read_batch import token_batch
 from attlas.audit.sequence_loss import judged_batch
@@ -30,11 +31,8 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
     special = tuple(words.special)
     heads = audit_data(model, reactions, QUICK._replace(special=special)).heads
     batch = judged_batch(model, reactions[:2], mask_token=words.mask, special=special)
-    (found,) = [
-        each
-        for each in findings_of(heads, intervention(model, batch))
-        if each.quantity == "distant_confidence"
-    ]
+    findings = findings_of(heads, intervention(model, batch))
+    (found,) = [each for each in findings if each.quantity == "distant_confidence"]
     named = found.sentence.removeprefix("Heads ").partition(" find ")[0].split(", ")
     assert "10.5" in named
     # Layers share their weights: it is one head, seen at most depths, and few others.

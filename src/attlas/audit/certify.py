@@ -5,7 +5,7 @@ What reads models is imported where a folder is given: predictions need the cert
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -96,24 +96,35 @@ def certify(
         0.0405 True
     """
     if text is None and images is None:
-        if labels is not None or capture is not None or ignore_settings:
-            raise UserError("labels, capture and ignore_settings are for text or images: give one")
+        _require_unused(labels, capture, ignore_settings)
         return certify_predictions(losses, delta=delta, at_most=at_most, **options)
-    if text is not None and images is not None:
-        raise UserError("text and images exclude each other: give one")
+    _require(text, images, labels, capture, options)
     folders = _folders(losses)
-    if text is not None and labels is None:
-        if options:
-            raise UserError(f"{min(options)} is for errors, and a text without labels has none")
-        return stream_guarantees(
-            folders, _lines(text), delta, at_most, capture, ignore_settings=ignore_settings
-        )
-    if capture is False:
-        raise UserError("classifiers are run in PyTorch: leave capture=False out")
     lines, right = (None if value is None else _lines(value) for value in (text, labels))
+    if lines is not None and right is None:
+        return stream_guarantees(folders, lines, delta, at_most, capture, ignore_settings)
     tables = [answered_table(folder, lines, images, right, ignore_settings) for folder in folders]
     several = _predictions(folders, tables)
     return certify_predictions(several, delta=delta, at_most=at_most, **options)
+
+
+def _require(
+    text: Any, images: Any, labels: Any, capture: bool | None, options: Mapping[str, Any]
+) -> None:
+    """Check that what models answer fits together."""
+    if text is not None and images is not None:
+        raise UserError("text and images exclude each other: give one")
+    is_stream = text is not None and labels is None
+    if is_stream and options:
+        raise UserError(f"{min(options)} is for errors, and a text without labels has none")
+    if not is_stream and capture is False:
+        raise UserError("classifiers are run in PyTorch: leave capture=False out")
+
+
+def _require_unused(labels: Any, capture: bool | None, ignore_settings: bool) -> None:
+    """Check that predictions come without options for models."""
+    if labels is not None or capture is not None or ignore_settings:
+        raise UserError("labels, capture and ignore_settings are for text or images: give one")
 
 
 def _predictions(folders: Sequence[Path], tables: Sequence[Table]) -> list[Predictions]:
@@ -161,7 +172,6 @@ def stream_guarantees(
     delta: float,
     at_most: float | None = None,
     capture: bool | None = None,
-    *,
     ignore_settings: bool = False,
 ) -> tuple[StreamGuarantee, ...]:
     """The bits per token that language models need for a text, all together but for delta.
@@ -172,6 +182,7 @@ def stream_guarantees(
         delta: probability that any certificate fails.
         at_most: bits per token that a model shall need at most.
         capture: whether PyTorch runs the models, see `attlas.audit.opened_model.opened`.
+        ignore_settings: whether PyTorch runs folders whose settings nobody knows.
 
     Raises:
         UserError: if a model does not predict the next token, or the text is empty.

@@ -137,7 +137,7 @@ def image_table(
 
     Args:
         source: folder of the model.
-        images: what `attlas.audit.image_folder.class_images` returns.
+        images: images of a folder, see `attlas.audit.image_folder.class_images`.
         ignore_settings: whether PyTorch runs a folder with settings that nobody knows.
 
     Returns:

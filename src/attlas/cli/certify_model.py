@@ -82,7 +82,7 @@ def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path)
         options["delta"],
         options["at_most"],
         options["capture"],
-        ignore_settings=options["ignore_settings"],
+        options["ignore_settings"],
     )
     show_table(*stream_rows(several), always=("bits per token at most",))
     say("")
