@@ -45,6 +45,7 @@ errors_vanish = partial(
     scales="sizes",
     count=128,
     controls=[WITHOUT_A3],
+    not_attacked="its instances are trained",
 )
 slope_is_minus_one = partial(
     probability, sample=curves, independent=_EACH, level=0.5, count=COUNT, controls=[WITHOUT_A3]

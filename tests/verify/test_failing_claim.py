@@ -3,6 +3,7 @@
 import inspect
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -34,6 +35,11 @@ def sides(x, *, factor=1.0):
     return x[0], factor * x[0] + 1
 
 
+def draw_by_key(key, count):
+    return {"x": jax.random.normal(key, draw(np.random.default_rng(0), count)["x"].shape)}
+
+
+BY_KEY = inequality(sample=draw_by_key, controls=[Control("none", factor=0.0)])(sides)
 LESS = inequality(sample=draw, controls=[Control("none", factor=0.0)])(sides)
 EQUAL = identity(sample=draw, controls=[Control("none", factor=0.0)])(sides)
 WITNESS = {"x": np.ones(5)}
@@ -50,6 +56,7 @@ CALLS = {
     "recheck": (EQUAL, PROOF),
     "replay": (LESS, WITNESS),
     "shrunk": (LESS, WITNESS),
+    "why_not_moved": (BY_KEY,),
     "shrunk_of": (LESS, ChallengeReport(2.0, True, 1, 1, BROKEN)),
 }
 WITHOUT_ITS_FUNCTIONS = {

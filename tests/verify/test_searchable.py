@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import pytest
 
@@ -38,7 +37,6 @@ def test_draws_and_named_arrays_are_attacked_and_other_kinds_are_not():
         ({"not_attacked": "every instance is a training"}, "every instance is a training"),
         ({"witness": dict}, "one stored instance"),
         ({"enumerates": 9}, "lists the whole domain"),
-        ({"sample": lambda key, count: {"x": jax.random.normal(key, (count, 3))}}, "JAX key"),
         ({"expect": Expectation(Outcome.NOT_APPLICABLE, "never")}, "no instance meets"),
         ({"expect": Expectation(Outcome.VIOLATED, "false")}, "expected to be VIOLATED"),
     ],

@@ -59,6 +59,16 @@ def _identity(function: Any) -> Any:
     return function
 
 
+def draws_by_key(sample: Sampler) -> bool:
+    """Whether a sampler draws by a JAX key: its first parameter is `key`.
+
+    Examples:
+        >>> draws_by_key(lambda key, count: {}), draws_by_key(lambda rng, count: {})
+        (True, False)
+    """
+    return parameters(sample).arrays[:1] == ("key",)
+
+
 def draw(sample: Sampler, seed: int, count: int) -> Instance:
     """A batch of instances in float64; equal arguments draw once in a process.
 
@@ -96,7 +106,7 @@ def draw_anew(sample: Sampler, seed: int, count: int) -> Instance:
     """
     with jax.enable_x64(True):
         key = jax.random.key(seed)
-        source = key if parameters(sample).arrays[:1] == ("key",) else generator(key)
+        source = key if draws_by_key(sample) else generator(key)
         return {name: on_device(value) for name, value in sample(source, count).items()}
 
 

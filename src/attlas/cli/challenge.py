@@ -31,7 +31,8 @@ def challenge(
     method: Annotated[
         str,
         typer.Option(
-            help="moves, ascent, evolution, covariance, extremes, sizes, draws, auto (all)."
+            help="moves, ascent, evolution, covariance, extremes, coincidences, sizes, draws, "
+            "auto (all)."
         ),
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first starting points.")] = 0,
@@ -82,6 +83,7 @@ def _search(
     from attlas.experiments.witness import keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
     from attlas.verify.registry import one_claim
+    from attlas.verify.searchable import why_not_moved
     from attlas.verify.shrink.shrinking import shrunk_of
 
     if name is None:
@@ -104,6 +106,8 @@ def _search(
     if before is not None:
         show_fact("stored", f"{before.outcome}, ratio {number(before.tightness)}")
     show_fact("effort", f"{report.evaluations} evaluations, seed {options['seed']}")
+    if reason := why_not_moved(claim):
+        show_fact("fresh draws", reason)
     _show(claim, report.verdict)
     if report.certified:
         show_fact("proof", report.certified)

@@ -170,7 +170,7 @@ class ClaimItem(pytest.Item):
 
     def _searched(self, report: "CheckReport") -> str:
         """A line on the search behind a claim that passes, or on why there was none."""
-        from attlas.verify.searchable import why_not_attacked
+        from attlas.verify.searchable import why_not_attacked, why_not_moved
 
         if reason := why_not_attacked(self.claim):
             return f"search     none: {reason}"
@@ -178,7 +178,8 @@ class ClaimItem(pytest.Item):
         if search is None:
             return "search     none: it was not asked for (--attlas-effort)"
         ratio = "no ratio" if search.ratio is None else f"largest left / right {search.ratio:.4g}"
-        return f"search     {search.evaluations:,} evaluations, {ratio}"
+        fresh = f" of fresh draws; {reason}" if (reason := why_not_moved(self.claim)) else ""
+        return f"search     {search.evaluations:,} evaluations, {ratio}{fresh}"
 
     def _report(self) -> "CheckReport":
         from attlas.verify.check import check

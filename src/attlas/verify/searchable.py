@@ -1,9 +1,10 @@
 """Which claims an attack can move, and why it cannot move the others."""
 
 from attlas.claims.claim import Claim
+from attlas.claims.sampling import draws_by_key
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import refuse_misfits
-from attlas.core.names import parameters
+from attlas.verify.registry import refuse_failing_claim
 
 
 def is_searchable(claim: Claim) -> bool:
@@ -36,6 +37,25 @@ def why_not_attacked(claim: Claim) -> str:
         return claim.not_attacked
     if claim.enumerates is not None:
         return "its sampler lists the whole domain"
-    if parameters(claim.sample).arrays[:1] != ("rng",):
-        return "its sampler draws by a JAX key"
     return ""
+
+
+@refuse_failing_claim
+def why_not_moved(claim: Claim) -> str:
+    """Why a search draws fresh instances of a claim alone, with the remedy; empty where it moves.
+
+    Examples:
+        >>> from attlas.verify.registry import find_claims
+        >>> why_not_moved(find_claims(["liu2021analyzing/theorem-6-size"])[0])
+        ''
+    """
+    if not is_searchable(claim) or claim.search_over or not draws_by_key(claim.sample):
+        return ""
+    from attlas.verify.key_draws import KeyDraws
+
+    if KeyDraws(claim.sampler(), 0, claim.count).numbers:
+        return ""
+    return (
+        "no draw of its sampler by a JAX key could be moved: keep it in JAX and out of loops, "
+        "draw from rng, or list arrays in search_over"
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -13,24 +13,35 @@ from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Claim
 from attlas.claims.perturbed_draws import PerturbedGenerator
-from attlas.claims.sampling import Instance, Sampler
+from attlas.claims.sampling import Instance, Sampler, draws_by_key
 from attlas.claims.sides import Doubling, read_detail
 from attlas.core.errors import UserError
 from attlas.core.names import call_by_name
 from attlas.verify.evidence import Batch
 
+if TYPE_CHECKING:
+    from attlas.verify.key_draws import KeyDraws
+
 
 @dataclass(frozen=True)
 class Block:
-    """Numbers that move together: their first axis runs over `rows`, instances of the batch."""
+    """Numbers that move together: their first axis runs over `rows`, instances of the batch.
+
+    Attributes:
+        values: the numbers, in units of `unit`.
+        rows: the instance of each.
+        law: "free", "normal", "uniform" or "steps".
+        unit: what a one stands for in the array itself.
+    """
 
     values: np.ndarray
     rows: np.ndarray
     law: str = "free"
+    unit: np.ndarray | float = 1.0
 
     def at(self, values: np.ndarray) -> "Block":
         """The same block with other numbers of the same shape."""
-        return Block(values, self.rows, self.law)
+        return Block(values, self.rows, self.law, self.unit)
 
 
 Blocks = dict[Any, Block]
@@ -66,7 +77,8 @@ class Arrays:
             value = np.asarray(batch[name])
             size = np.sqrt(np.mean(value**2, axis=tuple(range(1, value.ndim)), keepdims=True))
             self._unit[name] = np.where(size > 0, size, 1.0)
-            self.blocks[name] = Block(value / self._unit[name], np.arange(len(value)))
+            unit = self._unit[name]
+            self.blocks[name] = Block(value / unit, np.arange(len(value)), unit=unit)
 
     def numbers(self, batch: Batch) -> Blocks:
         """Arrays of other instances of the same shapes, in the units of these."""
@@ -92,7 +104,10 @@ class Arrays:
         result = copy(self)
         result._start = {name: np.asarray(value)[rows] for name, value in self._start.items()}
         result._unit = {name: unit[rows] for name, unit in self._unit.items()}
-        result.blocks = {name: block.at(block.values[rows]) for name, block in self.blocks.items()}
+        result.blocks = {
+            name: Block(block.values[rows], block.rows, block.law, result._unit[name])
+            for name, block in self.blocks.items()
+        }
         return result
 
 
@@ -111,8 +126,12 @@ def _stream(seed: int) -> np.random.BitGenerator:
 
 
 @lru_cache(maxsize=1)
-def _recorded(sample: Sampler, seed: int, count: int) -> PerturbedGenerator:
-    """A generator that recorded what a sampler drew, once for all methods of one search."""
+def _recorded(sample: Sampler, seed: int, count: int) -> "PerturbedGenerator | KeyDraws":
+    """What a sampler drew by a generator or a key, once for all methods of one search."""
+    if draws_by_key(sample):
+        from attlas.verify.key_draws import KeyDraws  # few samplers draw by keys
+
+        return KeyDraws(sample, seed, count)
     recording = PerturbedGenerator(np.random.Generator(_stream(seed)))
     sample(recording, count)
     return recording
@@ -126,9 +145,9 @@ class Draws:
         self._stream = _stream(seed)
         self._count = len(next(iter(batch.values())))
         sampler = claim.sampler()
-        is_key = sampler is claim.sample and isinstance(sampler, Hashable)
-        recorded = _recorded if is_key else _recorded.__wrapped__
-        first = recorded(sampler, seed, self._count)
+        is_cached = sampler is claim.sample and isinstance(sampler, Hashable)
+        recorded = _recorded if is_cached else _recorded.__wrapped__
+        first = self._first = recorded(sampler, seed, self._count)
         # A sampler may draw several arrays at once: A, B = rng.normal(size=(2, count, 3)).
         self._axis = {
             place: value.shape[:2].index(self._count)
@@ -157,8 +176,11 @@ class Draws:
                 if block.values[0].size < longest
             }
 
-    def _generator(self, numbers: dict[int, np.ndarray]) -> PerturbedGenerator:
-        return PerturbedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
+    def _instances(self, numbers: dict[int, np.ndarray]) -> Mapping[str, Any]:
+        if not isinstance(self._first, PerturbedGenerator):
+            return self._first.instances(numbers)
+        stream = np.random.Generator(deepcopy(self._stream))
+        return self._claim.sampler()(PerturbedGenerator(stream, numbers), self._count)
 
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances that the sampler makes from moved numbers."""
@@ -169,7 +191,7 @@ class Draws:
             for place, block in blocks.items()
         }
         try:
-            drawn_arrays = self._claim.sampler()(self._generator(numbers), self._count)
+            drawn_arrays = self._instances(numbers)
         except (ArithmeticError, ValueError, RuntimeError, UserError):
             # A solver of the sampler may not converge on an extreme instance: not a move.
             return None
