@@ -22,6 +22,7 @@ from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, Outcome
 from attlas.core.names import call_by_name
 from attlas.verify.climb import climb
+from attlas.verify.coincidences import Coincidences
 from attlas.verify.evidence import (
     Batch,
     Evidence,
@@ -43,6 +44,7 @@ WITHOUT_SLOPES: dict[str, Callable[[int, np.random.Generator], Proposal]] = {
     "moves": Moves,
     "covariance": Covariance,
     "extremes": Extremes,
+    "coincidences": Coincidences,
 }
 """Methods that need no derivative, by name."""
 

@@ -1,18 +1,19 @@
 r"""One portfolio of searches, for check, pytest and challenge alike.
 
-========== ========================================================================================
-Method     What it does
-========== ========================================================================================
-moves      random moves of adaptive length; integers are drawn again and exchanged
-draws      fresh instances of the sampler and nothing else, where what is rare is not near
-evolution  CMA-ES with restarts and growing populations, of which each instance is a member
-covariance evolution strategy with covariance adaptation, of each instance by itself
-extremes   coordinates at the ends of their ranges
-ascent     gradient ascent with restarts, where the sides have a slope in `search_over`
-sizes      random moves on larger instances, where the claim declares `sizes`
-auto       all of these that apply, in turn; covariance where evolution cannot copy instances
-parameters the worst parameter of a probability, confirmed by fresh trials; its only method
-========== ========================================================================================
+============ ======================================================================================
+Method       What it does
+============ ======================================================================================
+moves        random moves of adaptive length; integers are drawn again and exchanged
+draws        fresh instances of the sampler and nothing else, where what is rare is not near
+evolution    CMA-ES with restarts and growing populations, of which each instance is a member
+covariance   evolution strategy with covariance adaptation, of each instance by itself
+extremes     coordinates at the ends of their ranges
+coincidences next to sets on which arrays, rows or entries coincide, where both sides may be equal
+ascent       gradient ascent with restarts, where the sides have a slope in `search_over`
+sizes        random moves on larger instances, where the claim declares `sizes`
+auto         all of these that apply, in turn; covariance where evolution cannot copy instances
+parameters   the worst parameter of a probability, confirmed by fresh trials; its only method
+============ ======================================================================================
 
 The budget is a number of evaluations of the sides on one instance (a step of the ascent counts as
 one), divided among the methods in rounds that double: equal seeds and budgets give equal results on
@@ -45,10 +46,26 @@ from attlas.verify.searchable import is_searchable
 
 SECONDS = 2.0
 """Processor seconds of a search at effort 1, without compilation."""
-SHARES = {"moves": 5, "draws": 4, "evolution": 5, "extremes": 1, "ascent": 3, "sizes": 2}
+SHARES = {
+    "moves": 9,
+    "draws": 8,
+    "evolution": 9,
+    "extremes": 2,
+    "coincidences": 2,
+    "ascent": 6,
+    "sizes": 4,
+}
 """Shares of a round; draws have at least a fifth."""
 METHODS = (*WITHOUT_SLOPES, "ascent", "evolution", "sizes", "draws", "auto")
-_LEAST = {"moves": 2, "draws": 1, "evolution": 16, "extremes": 4, "ascent": 2, "sizes": 18}
+_LEAST = {
+    "moves": 2,
+    "draws": 1,
+    "evolution": 16,
+    "extremes": 4,
+    "coincidences": 4,
+    "ascent": 2,
+    "sizes": 18,
+}
 """Batches below which a method is left out of a round, beside others."""
 _WORTHWHILE = 0.5
 """Effort from which ascents and larger sizes are tried, whose programs take a second to compile."""
@@ -112,9 +129,9 @@ def shares(methods: Sequence[str], budget: int | float, count: int) -> dict[str,
 
     Examples:
         >>> shares(["moves", "draws", "evolution"], 64 * 140, 64)
-        {'moves': 3200, 'draws': 2560, 'evolution': 3200}
+        {'moves': 3101, 'draws': 2756, 'evolution': 3101}
         >>> shares(["moves", "draws", "evolution"], 64 * 9, 64)
-        {'moves': 320, 'draws': 256}
+        {'moves': 304, 'draws': 271}
     """
     if len(methods) == 1:
         return dict.fromkeys(methods, int(budget))
@@ -241,7 +258,7 @@ class Search:
 
 def methods_of(claim: Claim, batch: Batch, *, effort: int | float = 1.0) -> tuple[str, ...]:
     """The methods of `auto` that a claim allows, the compiled ones above half of an effort."""
-    fit = ["moves", "draws", "evolution", "extremes"]
+    fit = ["moves", "draws", "evolution", "extremes", "coincidences"]
     if effort < 1 and claim.evaluations is not None and not claim.search_over:
         # To move the numbers of a sampler that takes long it runs twice, for draws once.
         fit[:2] = ["draws", "moves"]
