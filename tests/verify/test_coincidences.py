@@ -53,8 +53,8 @@ def test_proposals_come_next_to_their_sets_within_their_laws_and_repeat():
         return seen
 
     first, again = run(), run()
-    for one, other in zip(first, again, strict=True):
-        np.testing.assert_array_equal(packed(one, 8), packed(other, 8))
+    for before, after in zip(first, again, strict=True):
+        np.testing.assert_array_equal(packed(before, 8), packed(after, 8))
     for of in (
         lambda p: p["A"].values - p["B"].values,
         lambda p: p["A"].values + p["B"].values,
@@ -81,9 +81,9 @@ def test_arrays_of_different_sizes_coincide_in_their_own_units():
         batch = triangle.draw(0, 8)
         space = Arrays(triangle, batch)
         copies = space.copied(np.array([3, 3, 1, 1, 0, 0, 0, 0]))
-    for here in (space, copies):
+    for numbers in (space, copies):
         proposal = Coincidences(8, np.random.default_rng(2))
-        moved = [here.batch(proposal.propose(here.blocks)) for _ in range(60)]
+        moved = [numbers.batch(proposal.propose(numbers.blocks)) for _ in range(60)]
         near = [np.abs(np.asarray(m["x"]) - np.asarray(m["y"])).max(axis=1).min() for m in moved]
         assert min(near) < 1e-3
 

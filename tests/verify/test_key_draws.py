@@ -44,27 +44,27 @@ def test_the_numbers_behind_a_law_give_its_instances_again_and_others_when_moved
         return {"x": LAWS[law](key, count)}
 
     with jax.enable_x64(True):
-        drawn = np.asarray(draw_anew(sample, 5, 9)["x"])
+        first = np.asarray(draw_anew(sample, 5, 9)["x"])
         draws = KeyDraws(sample, 5, 9)
         again = np.asarray(draws.instances(draws.numbers)["x"])
-        assert again.dtype == drawn.dtype
-        np.testing.assert_allclose(again, drawn, rtol=1e-6 if law == "narrow" else 1e-9)
+        assert again.dtype == first.dtype
+        np.testing.assert_allclose(again, first, rtol=1e-6 if law == "narrow" else 1e-9)
         rng = np.random.default_rng(0)
         moved = {
             place: rng.normal(size=x.shape) if draws.law(place) == "normal" else rng.random(x.shape)
             for place, x in draws.numbers.items()
         }
-        other = np.asarray(draws.instances(moved)["x"])
-    assert other.shape == drawn.shape
-    assert (other != drawn).any()
+        second = np.asarray(draws.instances(moved)["x"])
+    assert second.shape == first.shape
+    assert (second != first).any()
     if law in ("uniform", "truncated", "integers", "choice", "weighted", "bernoulli", "beta"):
         low, high = {"uniform": (-2, 3), "truncated": (-1, 1), "integers": (-3, 8),
                      "choice": (0, 4), "weighted": (0, 3)}.get(law, (0, 1))  # fmt: skip
-        assert low <= other.min() <= other.max() <= high
+        assert low <= second.min() <= second.max() <= high
     elif law == "permutation":
-        np.testing.assert_array_equal(np.sort(other, axis=1), np.tile(np.arange(6), (9, 1)))
+        np.testing.assert_array_equal(np.sort(second, axis=1), np.tile(np.arange(6), (9, 1)))
     elif law == "dirichlet":
-        np.testing.assert_allclose(other.sum(axis=1), 1, rtol=1e-12)
+        np.testing.assert_allclose(second.sum(axis=1), 1, rtol=1e-12)
 
 
 def test_the_ends_of_a_law_are_reached():
@@ -74,8 +74,8 @@ def test_the_ends_of_a_law_are_reached():
     draws = KeyDraws(sample, 0, 3)
     assert draws.law(0) == "steps"
     for number, end in ((1e-12, 0), (1 - 1e-12, 4)):
-        found = draws.instances({0: np.full((3, 2), number)})["n"]
-        np.testing.assert_array_equal(found, end)
+        numbers = draws.instances({0: np.full((3, 2), number)})["n"]
+        np.testing.assert_array_equal(numbers, end)
 
 
 def gaussian(key, count):
@@ -133,8 +133,8 @@ def _by_a_branch(key, count):
 
 def _in_a_loop(key, count):
     def step(key, _):
-        key, own = random.split(key)
-        return key, random.normal(own, (3,))
+        key, use = random.split(key)
+        return key, random.normal(use, (3,))
 
     return {"x": jax.lax.scan(step, key, None, length=count)[1]}
 

@@ -107,14 +107,14 @@ def sets_of(blocks: Blocks, count: int) -> list[_Set]:
         blocks: what moves; those drawn instance by instance are left out.
         count: number of instances.
     """
-    whole = {
+    batched = {
         name: block
         for name, block in blocks.items()
         if np.array_equal(block.rows, np.arange(count)) and block.values[0].size
     }
     sets: list[_Set] = []
     matrices = []
-    for name, block in whole.items():
+    for name, block in batched.items():
         shape, free = block.values.shape[1:], block.law in ("free", "normal")
         wide = max(shape, default=1) > 1
         sets += [((name,), _separately(f)) for f in ((_equal_entries, _equal_pair) if wide else ())]
@@ -130,29 +130,29 @@ def sets_of(blocks: Blocks, count: int) -> list[_Set]:
         sets.append((tuple(matrices), _separately(_diagonal)))
     pairs = [
         (a, b)
-        for a, b in combinations(whole, 2)
-        if whole[a].values.shape == whole[b].values.shape and whole[a].law == whole[b].law
+        for a, b in combinations(batched, 2)
+        if batched[a].values.shape == batched[b].values.shape and batched[a].law == batched[b].law
     ]
     for a, b in pairs[:_PAIRS]:
-        sets += _of_pair(a, b, whole)
+        sets += _of_pair(a, b, batched)
     return sets
 
 
 def _of_pair(a: Any, b: Any, blocks: Blocks) -> list[_Set]:
     shape, free = blocks[a].values.shape[1:], blocks[a].law in ("free", "normal")
-    found = [_same, _same_numbers, _same_order]
+    projections = [_same, _same_numbers, _same_order]
     if free:
-        found += [_opposite, _parallel]
+        projections += [_opposite, _parallel]
         if len(shape) > 1 and shape[-1] == shape[-2]:
-            found += [_transposed, _inverse]
-    return [((a, b), f) for f in found]
+            projections += [_transposed, _inverse]
+    return [((a, b), f) for f in projections]
 
 
 def _separately(nearest: Callable[..., np.ndarray]) -> Callable[..., Arrays]:
-    return partial(_each, nearest)
+    return partial(_nearest_points, nearest)
 
 
-def _each(nearest: Callable[..., np.ndarray], *arrays: np.ndarray, rng: Any) -> Arrays:
+def _nearest_points(nearest: Callable[..., np.ndarray], *arrays: np.ndarray, rng: Any) -> Arrays:
     return [nearest(x, rng) for x in arrays]
 
 

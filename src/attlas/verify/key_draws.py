@@ -107,9 +107,9 @@ def opened(sample: Sampler, count: int) -> Opened | None:
 class _Draws:
     """Draws in the order of a program: recorded, or given."""
 
-    def __init__(self, given: Mapping[int, Any] | None = None):
+    def __init__(self, numbers: Mapping[int, Any] | None = None):
         self.recorded: list[_Recorded] = []
-        self._given = {} if given is None else given
+        self._numbers = {} if numbers is None else numbers
         self._place = 0
 
     def value(self, fresh: Any, law: str, code: Callable[[Any], Any], read: Callable) -> Any:
@@ -120,8 +120,8 @@ class _Draws:
             read: the draw at some numbers.
         """
         place, self._place = self._place, self._place + 1
-        if place in self._given:
-            return read(self._given[place]).astype(fresh.dtype)
+        if place in self._numbers:
+            return read(self._numbers[place]).astype(fresh.dtype)
         numbers = code(fresh).astype(float)
         inside = numbers if law == "normal" else jnp.clip(numbers, _END, 1 - _END)
         self.recorded.append((law, inside))
@@ -165,11 +165,11 @@ def _bound(equation: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
 
 def _bits(jaxpr: Jaxpr, equation: JaxprEqn, fresh: Any, draws: _Draws) -> Any:
     width = equation.params["bit_width"]
-    drawn = equation.outvars[0]
-    uses = [use for use in jaxpr.eqns if drawn in use.invars]
+    bits = equation.outvars[0]
+    uses = [use for use in jaxpr.eqns if bits in use.invars]
     shifts = [use.invars[1] for use in uses if use.primitive.name == "shift_right_logical"]
     least = min((int(s.val) for s in shifts if isinstance(s, Literal)), default=0)
-    if len(shifts) < len(uses) or drawn in jaxpr.outvars:
+    if len(shifts) < len(uses) or bits in jaxpr.outvars:
         least = 0
     if width - least > _EXACT:
         return fresh
@@ -177,7 +177,7 @@ def _bits(jaxpr: Jaxpr, equation: JaxprEqn, fresh: Any, draws: _Draws) -> Any:
     return draws.value(
         fresh,
         "uniform",
-        lambda bits: (bits.astype(float) + 0.5) / steps,
+        lambda n: (n.astype(float) + 0.5) / steps,
         lambda u: jnp.minimum(jnp.floor(u * steps), np.nextafter(steps, 0)),
     )
 
@@ -188,7 +188,7 @@ def _integers(operands: list[Any], fresh: Any, draws: _Draws) -> Any:
     return draws.value(
         fresh,
         "steps",
-        lambda drawn: (drawn.astype(float) - low + 0.5) / span,
+        lambda integers: (integers.astype(float) - low + 0.5) / span,
         lambda u: low + jnp.minimum(jnp.floor(u * span), span - 1),
     )
 
@@ -203,8 +203,8 @@ def _gamma(equation: JaxprEqn, operands: list[Any], draws: _Draws) -> Any:
         )
         return jnp.log(quantiles) if is_log else quantiles
 
-    def code(drawn: Any) -> Any:
-        return jax.scipy.special.gammainc(shape, jnp.exp(drawn) if is_log else drawn)
+    def code(numbers: Any) -> Any:
+        return jax.scipy.special.gammainc(shape, jnp.exp(numbers) if is_log else numbers)
 
     return draws.value(fresh, "uniform", code, read)
 
@@ -212,5 +212,5 @@ def _gamma(equation: JaxprEqn, operands: list[Any], draws: _Draws) -> Any:
 def _quantiles(shape: Any, ranks: Any) -> np.ndarray:
     from scipy import special
 
-    found = special.gammaincinv(np.asarray(shape, dtype=float), np.asarray(ranks))
-    return np.maximum(found, np.finfo(float).tiny)
+    quantiles = special.gammaincinv(np.asarray(shape, dtype=float), np.asarray(ranks))
+    return np.maximum(quantiles, np.finfo(float).tiny)
