@@ -8,6 +8,7 @@ order x^-(p-1). Proof: papers/julistiono2024optimizing/proofs/rates.md.
 """
 
 from functools import partial
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -247,17 +248,31 @@ def _readable(W_mm, start, C, gram, p, theta, share):
 
 
 def _starts(rng, n, d):
-    """Problems of one size with their starts, half of them at zero, where four norms can decide."""
+    """Problems of one size with their starts, half of them at zero."""
     batch = _problems(rng, n, d, 2 * _FLOWS)
     moved = np.arange(len(batch["p"])) % 2
-    start = _ahead(rng, batch) * moved[:, None, None]
+    return {**batch, "W": _ahead(rng, batch) * moved[:, None, None], "moved": moved}
+
+
+def _readable_starts(rng):
+    """Problems of all sizes, padded to one, with theta; those where four norms can decide."""
+    sizes = [_starts(rng, *size) for size in SIZES]
+    batch = _padded([{**one, "size": np.full(len(one["p"]), k)} for k, one in enumerate(sizes)])
     gamma = batch["y"][..., None] * np.einsum("bntd,bd->bnt", batch["X"], batch["v"])
     slope = np.einsum("bk,kbn->bn", batch["mixture"], np.asarray(slopes(gamma[..., 0])))
-    theta = np.log(slope * (gamma[..., 0] - gamma[..., 1]) / n / batch["share"])
-    batch |= {"W": start, "theta": theta, "moved": moved}
-    good = np.flatnonzero(_readable(*(batch[name] for name in _OF_LAW)))
-    rows = np.concatenate([good[moved[good] == kind][: _FLOWS // 2] for kind in (0, 1)])
-    return {name: value[rows] for name, value in batch.items()}
+    samples = np.array([n for n, _ in SIZES])[batch["size"], None]
+    share = batch["share"] + (batch["share"] == 0)  # of samples that are not there
+    ratio = slope * (gamma[..., 0] - gamma[..., 1]) / samples / share
+    batch["theta"] = np.log(np.where(batch["share"] == 0, 1.0, ratio))
+    good = np.asarray(_readable(*(batch[name] for name in _OF_LAW)))
+    chosen = [
+        np.flatnonzero(good & (batch["size"] == k) & (batch["moved"] == kind))[: _FLOWS // 2]
+        for k, kind in product(range(len(SIZES)), (0, 1))
+    ]
+    by_size = zip(chosen[::2], chosen[1::2], strict=True)
+    return in_turn([
+        {name: value[np.concatenate(rows)] for name, value in batch.items()} for rows in by_size
+    ])  # fmt: skip
 
 
 def _selections(batch):
@@ -271,8 +286,7 @@ def _selections(batch):
 
 @shared
 def _flows(rng):
-    sizes = [_starts(rng, *size) for size in SIZES]
-    batch = _padded([{**one, "size": np.full(len(one["p"]), k)} for k, one in enumerate(sizes)])
+    batch = _readable_starts(rng)
     path = late_paths(_selections(batch), batch["W"], batch["p"], batch["mixture"])
     W_mm, C, gram, p = (batch[name] for name in ("W_mm", "C", "gram", "p"))
     laws = _laws(path.norm, *(batch[name] for name in _OF_LAW))
