@@ -1,5 +1,6 @@
 """Errata in four lines: each grave one has them, and each line is of an erratum."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,14 @@ def test_lines_are_typeset(key):
     for slug, written in read_lines([PAPERS / key]).items():
         for text in written.values():
             assert "<code>" not in prose(text), slug
+            # Nothing but mathematics is marked up: an asterisk would be shown.
+            assert "*" not in re.sub(r"\$[^$]*\$", "", text), slug
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_what_an_erratum_leaves_standing_is_not_among_the_affected(key):
+    """The page of a theorem shows the errata whose last line names it."""
+    for slug, written in read_lines([PAPERS / key]).items():
+        for sentence in re.split(r"(?<=\.) ", written["Affected"]):
+            named = re.search(r"(?:Theorem|Lemma|Corollary|Proposition)s? [A-Z\d]", sentence)
+            assert not (named and re.search(r"\bstands?\b", sentence)), slug

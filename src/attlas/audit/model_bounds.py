@@ -17,12 +17,12 @@ OF_THE_MODEL = (
     "The first row is about the model as it is: it counts the bits of its stored numbers, shared "
     "ones once. The other rows are about another function: the heads alone, layer after layer, "
     "each row projected on the unit ball, one row read by equal weights. Of the model they keep "
-    "W_Q, W_K, W_V and W_O with the gains of the norms, and drop residual connections, the norms "
-    "themselves, feedforward units, all biases, positions (added, rotary or in the logits), norms "
-    "of queries and keys, soft caps, masks and the model's own readout: the norm-based theorems of "
-    "these papers are not about such a model. Each row bounds, with probability 0.95, how far the "
-    "expectation of a loss in [0, 1] exceeds its mean over independent samples, as many as are "
-    "stated at the top."
+    "the query, key, value and output matrices with the gains of the norms, and drop residual "
+    "connections, the norms themselves, feedforward units, all biases, positions (added, rotary or "
+    "in the logits), norms of queries and keys, soft caps, masks and the model's own readout: the "
+    "norm-based theorems of these papers are not about such a model. Each row bounds, with "
+    "probability 0.95, how far the expectation of a loss in [0, 1] exceeds its mean over "
+    "independent samples, as many as are stated at the top."
 )
 """What a table of bounds says first."""
 

@@ -30,6 +30,8 @@ _STANDINGS = {
     "not claimed": "Not claimed",
 }
 
+FEW_HEADS = 48
+"""Most heads that are told apart in a figure which a telephone need not shrink."""
 _COVERS = {
     "1,1": r"$\|W\|_{1,1}$",
     "1,inf": r"$\|W\|_{1,\infty}$",
@@ -181,7 +183,9 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     if len(columns) < 2 or not any(value > 0 for _, values in columns for value in values):
         return None
     order = sorted(range(len(columns[0][1])), key=lambda k: columns[0][1][k])
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    # A telephone shrinks what is wider, and the numbers on it.
+    width = 4.8 if len(order) <= FEW_HEADS else 7.2
+    figure = Figure(figsize=(width, 3.4), layout="constrained")
     axes = figure.subplots()
     for label, values in columns:
         of_these = "these" in label
@@ -231,7 +235,7 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     residual = _column(audit, "residual_l2", "depths")
     if residual is None:
         return None
-    figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 2.8), layout="constrained")
     axes = figure.subplots()
     for place, (name, label) in enumerate(
         (
