@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import in_turn, shared
 from attlas.kernels.softmax_network_ntk import softmax_ntk
@@ -175,7 +176,7 @@ def large_ball(R_H, d):
 
 
 def _network(raw, i):
-    return SoftmaxNetwork(jnp.asarray(raw["W"][i]), jnp.asarray(raw["a"][i]))
+    return SoftmaxNetwork(on_device(raw["W"][i]), on_device(raw["a"][i]))
 
 
 def _kernel_side(raw, i, gram, eta):
@@ -203,8 +204,8 @@ def _encoded(rng, law, size):
     t, x, mass = _quadrature(law)
     points_in_time = [train[:2], more[:2], (t, x)]
     times, points = (np.concatenate([part[k] for part in points_in_time], axis=1) for k in (0, 1))
-    jax_law = {name: jnp.asarray(value) for name, value in law.items()}
-    law_at_points = jax_law, jnp.asarray(times), jnp.asarray(points)
+    jax_law = {name: on_device(value) for name, value in law.items()}
+    law_at_points = jax_law, on_device(times), on_device(points)
     label, steepest = (np.asarray(part) for part in _labels(*law_at_points))
     inputs = np.concatenate((times[..., None], points), axis=2)
     cut = (n, n + _REFERENCE)
@@ -226,21 +227,21 @@ def _runs(rng, count, size):
     law = mixtures(rng, count, size.dimension) | schedules(rng, count, (0.8, 3.0))
     raw = _encoded(rng, law, size)
     models = [_network(raw, i) for i in range(count)]
-    networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+    networks = SoftmaxNetwork(on_device(raw["W"]), on_device(raw["a"]))
     grams = [softmax_ntk(models[i], raw["X"][i]) for i in range(count)]
     spectra = np.linalg.eigvalsh(np.stack(grams))
     eta = 0.5 / (size.width * spectra[:, -1])
     path = train_softmax_networks(
         networks,
-        jnp.asarray(raw["X"]),
-        jnp.asarray(raw["Y"]),
-        step_size=jnp.asarray(eta),
+        on_device(raw["X"]),
+        on_device(raw["Y"]),
+        step_size=on_device(eta),
         steps=STEPS,
         record_at=(STEPS,),
         chunk=count,
     )
-    data = (jnp.asarray(raw[name]) for name in ("X", "Y", "Z"))
-    drift = _drifts(networks, *data, jnp.asarray(eta))
+    data = (on_device(raw[name]) for name in ("X", "Y", "Z"))
+    drift = _drifts(networks, *data, on_device(eta))
     sides = [_kernel_side(raw, i, grams[i], eta[i]) for i in range(count)]
     numbers = dict(zip(("n", "m", "d"), size, strict=True))
     return {
@@ -251,7 +252,7 @@ def _runs(rng, count, size):
         **{name: raw[name] for name in ("X", "Y", "Z", "truth", "mass", "sigma", "lipschitz")},
         "Y_true": raw["Y_true"],
         "tau": STEPS * size.width * eta,
-        "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
+        "F": np.asarray(_outputs(path.last, on_device(raw["Z"]))),
         "lam": spectra[:, 0],
     }
 

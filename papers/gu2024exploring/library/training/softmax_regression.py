@@ -167,14 +167,14 @@ def train_softmax_networks(
     stacked = X.ndim == 3, Y.ndim == 3
     first = jax.tree.map(lambda a: entry(a, 0), networks)
     _require_regression(
-        first, X[0] if stacked[0] else X, Y[0] if stacked[1] else Y, step_size, X_test
+        first, entry(X, 0) if stacked[0] else X, entry(Y, 0) if stacked[1] else Y, step_size, X_test
     )
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     sizes = np.broadcast_to(np.asarray(step_size, dtype), (count,))
     batch = (networks, X if stacked[0] else None, Y if stacked[1] else None, sizes)
     shared = (None if stacked[0] else X, None if stacked[1] else Y, schedule, X_test)
     # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
-    size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
+    size = 4 * dtype.itemsize * (networks.W.size // count + X.shape[-2] * networks.a.shape[-1])
     share = 1 if is_checkpointed() else core_share(count)
     usual = share if on_cpu() else accelerator_width(size)
     width = usual if chunk is None else chunk
