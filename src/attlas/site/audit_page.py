@@ -31,7 +31,7 @@ _STANDINGS = {
 }
 
 FEW_HEADS = 48
-"""Most heads that are told apart in a figure which a telephone need not shrink."""
+"""Most heads of a figure so narrow that a telephone shows its numbers in their own size."""
 _COVERS = {
     "1,1": r"$\|W\|_{1,1}$",
     "1,inf": r"$\|W\|_{1,\infty}$",
