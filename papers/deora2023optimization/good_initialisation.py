@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.device_arrays import on_device
 from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
@@ -80,7 +81,7 @@ def margin_direction(batch):
     star_U and star_W for one copy of each group if there is one copy (for m copies divide by
     sqrt(m)), margin (gamma, that of this direction), margin_above (its upper bound), certified.
     """
-    U, W, X = (jnp.asarray(batch[name]) for name in "UWX")
+    U, W, X = (on_device(batch[name]) for name in "UWX")
     features = jax.jit(jax.vmap(lambda U, W, X: ntk_features(MultiHead(U, W), X)))
     phi = np.asarray(features(U, W, X))
     svm = kernel_svm_batch(phi @ phi.transpose(0, 2, 1), batch["y"])

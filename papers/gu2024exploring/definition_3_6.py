@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.sampling import six_decades
 from attlas.claims.statement import computed, identity
@@ -134,7 +135,7 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
         W, a, X = (batch[name][0] for name in ("W", "a", "X"))
         H, size[e] = _by_the_formula(W, a, X, normaliser)
         expected = np.concatenate((H.ravel(), H[:, :, :, :1].ravel()))
-        model = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
+        model = SoftmaxNetwork(on_device(W), on_device(a))
         kernels = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
         left[e, : len(expected)] = np.concatenate(kernels)
         right[e, : len(expected)] = expected

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import expm
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import identity
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -76,7 +77,7 @@ def regressions(rng, count):
     batch["X"][::3, 1] = batch["X"][::3, 0]
     batch["W"] /= np.maximum(1, batch["sigma"])[:, None, None]
     Z, share = inputs(rng, count, 2, _SIZES[0]), rng.uniform(0.2, 1.9, count)
-    layers = [jnp.asarray(batch[name]) for name in ("W", "a")]
+    layers = [on_device(batch[name]) for name in ("W", "a")]
     features = jax.jit(jax.vmap(_features))
     Phi, Phi_te = (np.asarray(features(*layers, jnp.asarray(x))) for x in (batch["X"], Z))
     y, times = batch["Y"].swapaxes(1, 2).reshape(count, -1), np.asarray(_TIMES, float)

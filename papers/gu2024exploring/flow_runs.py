@@ -7,9 +7,9 @@ run with half as many steps gives the error. Times are records of m lambda t fro
 from copy import deepcopy
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import shared
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -92,8 +92,8 @@ def _moved(rng, count, setting):
 
 
 def _path(raw, end, steps):
-    arrays = [jnp.asarray(raw[name]) for name in ("W", "a", "X", "Y")]
-    return np.asarray(_flows(*arrays, jnp.asarray(end), steps))
+    arrays = [on_device(raw[name]) for name in ("W", "a", "X", "Y")]
+    return np.asarray(_flows(*arrays, on_device(end), steps))
 
 
 @shared

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.sampling import shared
 from attlas.claims.statement import limit, probability
@@ -40,7 +41,7 @@ def _kernel(rng, X, sigma, m, activation=Activation.SOFTMAX):
     """H at one draw of the symmetric initialisation; pairs are drawn as in `instances`."""
     networks = symmetric_networks(rng, 1, (_D, m, _K, 1), trained=True)
     W = networks["W"][0] * (sigma / networks["sigma"][0])
-    return softmax_ntk(SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]), activation), X)
+    return softmax_ntk(SoftmaxNetwork(on_device(W), on_device(networks["a"][0]), activation), X)
 
 
 @jax.jit

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.statement import computed
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -28,7 +29,7 @@ def _instance(rng, n, m):
     """A network, samples in the plane, a function of the RKHS with values up to 1 on them."""
     networks = symmetric_networks(rng, 1, (2, m, 1, n), trained=True)
     W = networks["W"][0] * min(1.0, 1 / networks["sigma"][0])
-    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]))
+    network = SoftmaxNetwork(on_device(W), on_device(networks["a"][0]))
     X, Z = networks["X"][0], inputs(rng, 2, _TEST, 2)[1]
     centre = rng.normal(size=2)
     centre /= np.linalg.norm(centre)
@@ -110,7 +111,7 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
         n, m = (1, 4)[e % 2], (64, 512)[e // 2 % 2]
         network, X, Z, Y, _ = _instance(rng, n, m)
         tau = 10 ** rng.uniform(-2, -0.01) * _longest(network, X, Y)
-        arrays = [jnp.asarray(array) for array in (X, Y[:, None], Z)]
+        arrays = [on_device(array) for array in (X, Y[:, None], Z)]
         left[0, e], right[0, e], left[1, e], right[1, e] = _observed(
             network, arrays[0], arrays[1], arrays[2], min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
         )

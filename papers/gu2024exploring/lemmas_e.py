@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
 from attlas.claims.statement import inequality
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -127,6 +129,9 @@ def _needed(W, a, X, Y, eta):
     return 10.101 * step.share * jnp.sqrt(step.size) * norm(step.after) / step.m
 
 
+_all_needed = jax.jit(jax.vmap(_needed), compiler_options=CHEAP_COMPILATION)
+
+
 def _wide_enough(W, a, X, Y, eta, lam):
     return lam >= _needed(W, a, X, Y, eta)
 
@@ -134,7 +139,7 @@ def _wide_enough(W, a, X, Y, eta, lam):
 def visited_at_the_least(rng, count):
     """Points of trainings; in every second one lambda is the least that the width allows."""
     batch = visited(rng, count)
-    least = jax.vmap(_needed)(*(jnp.asarray(batch[name]) for name in ("W", "a", "X", "Y", "eta")))
+    least = _all_needed(*(on_device(batch[name]) for name in ("W", "a", "X", "Y", "eta")))
     # Above it by more than the roundings of another compilation.
     above = np.asarray(least) * (1 + 1e-9)
     return batch | {"lam": np.where(np.arange(count) % 2 == 0, above, batch["lam"])}

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import identity, inequality
 from gu2024exploring.diffusion_instances import (
@@ -111,7 +112,7 @@ def denoising_score_matching(c, other, t, *, power=0.5, **law):
 def with_constant(rng, count):
     """The constant does not depend on the functions, which the search moves."""
     batch = score_functions(rng, count)
-    law = {name: jnp.asarray(value) for name, value in batch.items()}
+    law = {name: on_device(value) for name, value in batch.items()}
     return batch | {"constant": jax.jit(jax.vmap(_constant))(law["t"], law)}
 
 

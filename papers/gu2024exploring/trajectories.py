@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import shared
 from attlas.kernels.softmax_network_ntk import softmax_ntk
@@ -112,13 +113,13 @@ def kernels(setting, W, a, X, Z=None):
 
 def train(raw, setting):
     """Gradient descent from what `draw` gives: the curves, the outputs and W at the records."""
-    layers = jnp.asarray(raw["W"]), jnp.asarray(raw["a"])
-    first = SoftmaxNetwork(layers[0][0], layers[1][0], setting.activation)
+    layers = on_device(raw["W"]), on_device(raw["a"])
+    first = SoftmaxNetwork(raw["W"][0], raw["a"][0], setting.activation)
     trajectory = train_softmax_networks(
         eqx.tree_at(lambda part: (part.W, part.a), first, layers),
-        jnp.asarray(raw["X"]),
-        jnp.asarray(raw["Y"]),
-        step_size=jnp.asarray(raw["eta"]),
+        on_device(raw["X"]),
+        on_device(raw["Y"]),
+        step_size=on_device(raw["eta"]),
         steps=STEPS[-1],
         record_at=STEPS,
         keep=Keep(weights=True, drift=True),

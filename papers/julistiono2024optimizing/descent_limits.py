@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.sampling import shared
 from attlas.claims.statement import inequality, limit, rate
@@ -96,7 +97,7 @@ def _taken(data, begun):
 
 
 def _selection(data):
-    return TokenSelection(*(jnp.asarray(data[name]) for name in ("X", "y", "z", "v")))
+    return TokenSelection(*(on_device(data[name]) for name in ("X", "y", "z", "v")))
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4), compiler_options=CHEAP_COMPILATION)
@@ -121,11 +122,11 @@ _NAMES = ("X", "y", "z", "v", "W", "W_mm", "p", "mixture", "norm")
 @shared
 def _descents(rng):
     batch = near_the_cone(rng, DRAWN)
-    begun = _begun({name: jnp.asarray(batch[name]) for name in _NAMES})
+    begun = _begun({name: on_device(batch[name]) for name in _NAMES})
     rows = np.flatnonzero(begun.small)[:COUNT]
     batch = {name: value[rows] for name, value in batch.items()}
     begun = Begun(*(array[rows] for array in begun))
-    data = {name: jnp.asarray(batch[name]) for name in _NAMES}
+    data = {name: on_device(batch[name]) for name in _NAMES}
     path, taken = _in_blocks(data, begun, BLOCKS, 2, EACH), _taken(data, begun)
     flow = _in_blocks(data, begun, COMPARED, 1, EACH).dual[:, -1]
     fine = _in_blocks(data, begun, 2 * COMPARED, 2, 2 * EACH).dual[:, -1]
@@ -207,7 +208,7 @@ def opposite_samples(rng, count):
     y = jnp.concatenate([half.y, -half.y], axis=1)
     data = TokenSelection(X, y, jnp.repeat(half.z, 2, axis=1), half.v)
     start = jnp.asarray(draw.normal(size=(number, 3, 3)))
-    norms = np.asarray(_norms_of_steps(data, start, jnp.asarray(batch["p"])))
+    norms = np.asarray(_norms_of_steps(data, start, on_device(batch["p"])))
     return {**batch, "norm_by_time": norms, "log_k": np.tile(np.log(STEPS), (number, 1))}
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import assume
 from attlas.claims.sampling import shared
 from attlas.data.token_selection import TokenSelection
@@ -67,7 +68,7 @@ def gaussian_selections(rng, count, n, T, d):
     """Stacked problems of Gaussian tokens, queries and value heads with random labels."""
     X, z = rng.normal(size=(count, n, T, d)), rng.normal(size=(count, n, d))
     y, v = rng.choice([-1.0, 1.0], (count, n)), rng.normal(size=(count, d))
-    return TokenSelection(*(jnp.asarray(a) for a in (X, y, z, v)))
+    return TokenSelection(*(on_device(a) for a in (X, y, z, v)))
 
 
 def best_tokens(data):
@@ -211,7 +212,7 @@ def read_late(path, batch):
 @shared
 def _flows(rng):
     batch = near_the_cone(rng, COUNT + SPARE)
-    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    data = TokenSelection(*(on_device(batch[name]) for name in ("X", "y", "z", "v")))
     path = late_paths(data, batch["W"], batch["p"], batch["mixture"])
     rows = np.flatnonzero(solved(path))[:COUNT]
     return {name: value[rows] for name, value in read_late(path, batch).items()}

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.sampling import shared
 from attlas.claims.statement import computed, limit
@@ -155,7 +156,7 @@ def _flows(rng, support):
     batch = _problems(rng, support, False)
     W_mm, p = batch["W_mm"], batch["p"]
     start = W_mm + 0.5 * rng.normal(size=W_mm.shape)
-    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    data = TokenSelection(*(on_device(batch[name]) for name in ("X", "y", "z", "v")))
     path = late_paths(data, start, p)
     C, log_kappa = batch["C"][:, :support], _log_kappa(batch)[:, :support]
     # Samples beyond the margin stand still by the end of the explicit steps.
@@ -284,7 +285,7 @@ def _flows_on_the_margin(rng):
     """Flows from zero with two support samples and one on the margin, along their last records."""
     batch = _problems(rng, 2, True)
     W_mm, C, p = batch["W_mm"], batch["C"], batch["p"]
-    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    data = TokenSelection(*(on_device(batch[name]) for name in ("X", "y", "z", "v")))
     path = late_paths(data, 0 * W_mm, p)
     gram, *parts = _touching(W_mm, C, p, _log_kappa(batch), batch["share"])
     late = late_records(path, _touching_laws(path.norm, *parts), W_mm, C, gram, p, p < 2)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import six_decades
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
@@ -65,12 +66,12 @@ def on_the_orbit(rng, count):
     batch["w2"][simple, 1] = 0
     batch["x"][simple] = batch["x"][simple, :1]
     batch["noise"][simple] = 0
-    weights = [jnp.asarray(batch[name]) for name in ("W_Q", "W_K", "W_V", "W1", "w2")]
+    weights = [on_device(batch[name]) for name in ("W_Q", "W_K", "W_V", "W1", "w2")]
     v = jax.vmap(lambda x, *weights: attended(SelfAttentionMLP(*weights), x))(
-        jnp.asarray(batch["x"]), *weights
+        on_device(batch["x"]), *weights
     )
     batch["W1"][simple, :, 0] = v[simple, 0]
-    hessians = _hessians(*(jnp.asarray(batch[name]) for name in ("W1", "w2", "noise", "alpha")), v)
+    hessians = _hessians(*(on_device(batch[name]) for name in ("W1", "w2", "noise", "alpha")), v)
     return {**batch, "v": v, **hessians}
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import six_decades
@@ -55,10 +56,10 @@ def population(rng, count):
     batch["v_t"] *= six_decades(rng, count, -1, 1.5)[:, None]
     student, teacher = ([batch[name + end] for name in _WEIGHTS] for end in ("", "_t"))
     pairs = [jnp.stack(pair) for pair in zip(student, teacher, strict=True)]
-    weights, contexts = _attended(jnp.asarray(batch["x"]), *pairs)
+    weights, contexts = _attended(on_device(batch["x"]), *pairs)
     batch |= {"weights": weights[0], "c": contexts[0], "c_t": contexts[1]}
     # Some second layers of teachers lie where the least of the features is explained.
-    missed = _missed(*(jnp.asarray(batch[name]) for name in ("c", "W1", "c_t", "W1_t")))
+    missed = _missed(*(on_device(batch[name]) for name in ("c", "W1", "c_t", "W1_t")))
     length = np.linalg.norm(batch["w2_t"], axis=1, keepdims=True)
     batch["w2_t"][1::4] = (length * np.asarray(missed))[1::4]
     return batch
