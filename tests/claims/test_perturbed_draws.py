@@ -51,11 +51,57 @@ def _again(draw, change):
     return before, draw(PerturbedGenerator(np.random.default_rng(4), moved))
 
 
+def _shuffled(rng, x):
+    rng.shuffle(x)
+    return x
+
+
+def test_shuffles_selections_and_counts_are_numpys_and_move_within_their_support():
+    def draw(rng):
+        grid = np.arange(8.0).reshape(4, 2)
+        return [
+            _shuffled(rng, np.arange(9)), np.array(_shuffled(rng, list(range(6)))),
+            _shuffled(rng, grid), rng.choice(30, 5, replace=False),
+            rng.choice(np.arange(9.0), (2, 3), replace=False), rng.binomial(9, 0.3, size=40),
+            rng.poisson(2.0, size=40), rng.multinomial(20, np.ones(4) / 4, size=40),
+            rng.binomial(9, 0.3), rng.poisson(3.0),
+        ]  # fmt: skip
+
+    plain = draw(np.random.default_rng(4))
+    first, moved = _again(draw, lambda z: np.random.default_rng(7).random(z.shape))
+    for before, after in zip(plain, first, strict=True):
+        np.testing.assert_array_equal(before, after)
+    for place, before in enumerate(plain[:8]):
+        assert (moved[place] != before).any()
+        assert moved[place].dtype == before.dtype
+    for place in range(3):
+        assert sorted(moved[place].ravel()) == sorted(plain[place].ravel())
+    assert len(set(moved[3])) == 5
+    assert len(set(moved[4].ravel())) == 6
+    assert (moved[7].sum(axis=1) == 20).all()
+    assert moved[7].min() >= 0
+    for end, counts in ((1e-12, (0, 0)), (1 - 1e-12, (9, 18))):
+        _, at_end = _again(draw, lambda z, end=end: np.full(z.shape, end))
+        assert set(at_end[5]) == {counts[0]}
+        assert abs(at_end[6].max() - counts[1]) <= 3
+    for k, mean in ((5, 2.7), (6, 2.0)):
+        _, many = _again(draw, lambda z: np.random.default_rng(8).random(z.shape))
+        assert abs(many[k].mean() - mean) < 1
+
+
 def test_what_is_recorded_and_not_moved_is_drawn_again():
     for draw in (
         lambda rng: rng.integers(-3, 9, size=(20, 3)),
         lambda rng: rng.choice([1.0, 25.0], size=(20, 8)),
         lambda rng: rng.permutation(9),
+        lambda rng: rng.choice(30, size=(2, 3), replace=False),
+        lambda rng: rng.choice(np.arange(12.0) ** 2, size=5, replace=False),
+        lambda rng: rng.binomial(12, 0.3, size=(20, 3)),
+        lambda rng: rng.binomial(np.array([0, 3, 9]), np.array([0.5, 0.0, 1.0]), size=(4, 3)),
+        lambda rng: rng.poisson(np.array([0.1, 30.0]), size=(20, 2)),
+        lambda rng: rng.multinomial(20, [0.2, 0.0, 0.5, 0.3], size=20),
+        lambda rng: _shuffled(rng, np.arange(7.0)),
+        lambda rng: np.array(_shuffled(rng, list(range(5)))),
         lambda rng: rng.permuted(np.arange(18).reshape(3, 6), axis=1),
         lambda rng: rng.dirichlet([0.3, 1.0, 7.0], size=20),
         lambda rng: rng.gamma(0.7, 2.0, size=20),

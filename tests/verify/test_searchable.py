@@ -49,7 +49,7 @@ def test_the_reason_is_derived_or_declared(changes, reason):
 
 def test_where_nothing_moves_fresh_instances_are_the_search():
     def fractions(rng, count):
-        return {"x": rng.binomial(9, 0.8, size=(count, 3)) / 9}
+        return {"x": rng.hypergeometric(30, 10, 20, size=(count, 3)) / 20}
 
     claim = replace(below_three, sample=fractions)
     report = check(claim, challenge_rounds=1)

@@ -4,12 +4,13 @@ Every instance of a sampler is a function of the random numbers that it drew. Pe
 numbers, each within the support of its law, gives every instance that the sampler can give and no
 others: a search needs no description of the domain. Integers (and choices, which NumPy draws by
 them) are recorded as uniform numbers in as many steps, permutations as uniform numbers in the order
-of which they permute, gamma, beta and Dirichlet numbers by their distribution functions. Single
-integers stay: they are sizes of instances as a rule.
+of which they permute, gamma, beta and Dirichlet numbers and counts (binomial, Poisson, multinomial)
+by their distribution functions. Single integers stay: they are sizes of instances as a rule.
 """
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,6 +143,71 @@ class PerturbedGenerator(np.random.Generator):
         order = super().permuted(np.tile(np.arange(values.shape[1]), (len(values), 1)), axis=1)
         return np.take_along_axis(values, self._sorted_by(place, order), axis=1)
 
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Shuffle in place as NumPy does, or as recorded uniform numbers sort the entries."""
+        if axis != 0:
+            super().shuffle(x, axis)
+            return
+        place, order = self._place(), np.arange(len(x))
+        super().shuffle(order)
+        order = self._sorted_by(place, order)
+        x[:] = x[order] if isinstance(x, np.ndarray) else [x[k] for k in order]
+
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, **options: Any
+    ) -> Any:
+        """Entries as NumPy chooses them; without replacement by the order of uniform numbers."""
+        population = a if isinstance(a, int | np.integer) else len(a)
+        if replace or p is not None or size is None or options or population > _MOST_STEPS:
+            return super().choice(a, size, replace, p, **options)
+        place = self._place()
+        selected = super().choice(population, size, replace=False)
+        others = np.setdiff1d(np.arange(population), selected)
+        order = self._sorted_by(place, np.concatenate([selected.ravel(), others]))
+        selected = order[: selected.size].reshape(selected.shape)
+        return selected if isinstance(a, int | np.integer) else np.asarray(a)[selected]
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """Binomial numbers as NumPy draws them, or those of recorded ranks."""
+        place, fresh = self._place(), super().binomial(n, p, size)
+        if not np.ndim(fresh):
+            return fresh
+        law = _binomial(n, p)
+        recorded = self._ranked(place, ranks := law.ranks(fresh))
+        return fresh if recorded is ranks else law.quantiles(recorded).astype(fresh.dtype)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> Any:
+        """Poisson numbers as NumPy draws them, or those of recorded ranks."""
+        from scipy import special
+
+        place, fresh = self._place(), super().poisson(lam, size)
+        if not np.ndim(fresh):
+            return fresh
+        law = _Counts(lambda k: special.pdtr(k, lam), lambda u: special.pdtrik(u, lam), np.inf)
+        recorded = self._ranked(place, ranks := law.ranks(fresh))
+        return fresh if recorded is ranks else law.quantiles(recorded).astype(fresh.dtype)
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None, **options: Any) -> Any:
+        """Multinomial numbers as NumPy draws them, or by recorded ranks of one after the other."""
+        place, shares = self._place(), np.asarray(pvals, dtype=float)
+        fresh = super().multinomial(n, pvals, size, **options)
+        if np.ndim(n) or shares.ndim != 1 or options:
+            return fresh
+        ranks, left = np.zeros(fresh.shape), np.full(fresh.shape[:-1], n)
+        later = np.maximum(np.cumsum(shares[::-1])[::-1], np.finfo(float).tiny)
+        for k, share in enumerate(np.minimum(shares / later, 1.0)):
+            ranks[..., k] = _binomial(left, share).ranks(fresh[..., k])
+            left = left - fresh[..., k]
+        recorded = self._ranked(place, ranks)
+        if recorded is ranks:
+            return fresh
+        moved, left = np.zeros_like(fresh), np.full(fresh.shape[:-1], n)
+        for k, share in enumerate(np.minimum(shares / later, 1.0)):
+            moved[..., k] = _binomial(left, share).quantiles(recorded[..., k])
+            left = left - moved[..., k]
+        moved[..., -1] += left
+        return moved
+
     def _sorted_by(self, place: int, order: np.ndarray) -> np.ndarray:
         self.uniform_at.add(place)
         keys = (np.argsort(order, axis=-1) + 0.5) / order.shape[-1]
@@ -184,6 +250,39 @@ class PerturbedGenerator(np.random.Generator):
     def _ranked(self, place: int, ranks: Any) -> Any:
         self.uniform_at.add(place)
         return self._recorded(place, ranks)
+
+
+class _Counts(NamedTuple):
+    """A law of whole numbers from 0 on: its distribution function and the inverse."""
+
+    below: Callable[[Any], Any]
+    inverse: Callable[[Any], Any]
+    most: Any
+
+    def ranks(self, counts: np.ndarray) -> np.ndarray:
+        """The middle of the step at each number."""
+        lower = np.where(counts > 0, self.below(np.maximum(counts - 1, 0)), 0.0)
+        return (lower + self.below(counts)) / 2
+
+    def quantiles(self, ranks: np.ndarray) -> np.ndarray:
+        """The numbers in whose steps the ranks lie."""
+        # The inverse is NaN below the first step.
+        steps = np.minimum(np.nan_to_num(np.ceil(self.inverse(ranks))), self.most)
+        steps = np.maximum(steps, 0)
+        high = (steps > 0) & (self.below(np.maximum(steps - 1, 0)) >= ranks)
+        return np.where(high, steps - 1, steps)
+
+
+def _binomial(n: Any, p: Any) -> _Counts:
+    from scipy import special
+
+    n, p = np.asarray(n, dtype=int), np.asarray(p, dtype=float)
+
+    def inverse(ranks: Any) -> Any:
+        # SciPy's inverse is NaN at the ends, where one number has all of the probability.
+        return np.where(p >= 1, n, np.where(p <= 0, 0.0, special.bdtrik(ranks, n, p)))
+
+    return _Counts(lambda k: special.bdtr(k, n, p), inverse, n)
 
 
 def apart(rng: np.random.Generator, seed: Any = None) -> np.random.Generator:

@@ -193,7 +193,7 @@ def _unfounded(claim: Claim, verdict: Verdict) -> str:
     if verdict.distinct < MINIMUM:
         return (
             f"only {verdict.distinct} distinct instances meet the assumptions: support needs "
-            f"{MINIMUM}"
+            f"{MINIMUM}, or enumerates=N in the claim where its sampler lists all N that there are"
         )
     return ""
 

@@ -42,19 +42,19 @@ class Moves:
         self._done += 1
         if move == "again" and last is None:
             move = "all"
-        selected = rng.integers(len(blocks), size=len(self._length))
+        selected = selection(blocks, len(self._length), rng)
         moved = {}
-        for k, (name, block) in enumerate(blocks.items()):
+        for name, block in blocks.items():
             x = block.values
             if block.law == "steps":
-                moved[name] = block.at(self._redrawn(x, selected[block.rows] == k, move))
+                moved[name] = block.at(self._redrawn(x, selected[name], move))
                 continue
             far = spread(self._length[block.rows], x) * (0.5 if block.law == "uniform" else 1.0)
             noise = far * rng.standard_normal(x.shape)
             if move == "few":
                 noise = 2 * noise * (rng.random(x.shape) < max(0.15, 1 / max(1, x[0].size)))
             elif move == "one":
-                noise = noise * spread(selected[block.rows] == k, x)
+                noise = noise * spread(selected[name], x)
             elif move == "again" and last is not None:
                 noise = 1.5 * last[name] + 0.1 * noise
             elif move == "between" and len(x) > 3:
@@ -169,9 +169,9 @@ class Extremes:
         """One coordinate of each instance at an end; each fourth time, half of all."""
         rng, turn = self._rng, self._done
         self._done += 1
-        selected = rng.integers(len(blocks), size=self._count)
+        selected = selection(blocks, self._count, rng)
         moved = {}
-        for k, (name, block) in enumerate(blocks.items()):
+        for name, block in blocks.items():
             x = block.values.reshape(len(block.values), -1)
             if turn % 4 == 3:
                 selected_entries = rng.random(x.shape) < 0.5
@@ -179,7 +179,7 @@ class Extremes:
                 selected_entries = rng.integers(x.shape[1], size=(len(x), 1)) == np.arange(
                     x.shape[1]
                 )
-                selected_entries = selected_entries & (selected[block.rows] == k)[:, None]
+                selected_entries = selected_entries & selected[name][:, None]
             values = np.where(selected_entries, self._end(x, block.law, turn // len(blocks)), x)
             moved[name] = block.at(within(values, block.law).reshape(block.values.shape))
         return moved
@@ -201,6 +201,25 @@ class Extremes:
     def learn(self, blocks: Blocks, proposed: Blocks, gained: np.ndarray | None) -> None:
         """Nothing: the next coordinate is as good."""
         del blocks, proposed, gained
+
+
+def selection(blocks: Blocks, count: int, rng: np.random.Generator) -> dict[Any, np.ndarray]:
+    """Whether each row of a block is of the one block that its instance has selected at random.
+
+    Examples:
+        >>> from attlas.verify.space import Block
+        >>> single = {k: Block(np.zeros((1, 4)), np.array([k])) for k in range(3)}
+        >>> [rows.tolist() for rows in selection(single, 3, np.random.default_rng(0)).values()]
+        [[True], [True], [True]]
+    """
+    blocks_of, order = np.zeros(count, dtype=int), {}
+    for name, block in blocks.items():
+        order[name] = blocks_of[block.rows]
+        blocks_of[block.rows] += 1
+    # An instance that was drawn by itself selects among its own blocks.
+    same = blocks_of.min() == blocks_of.max()
+    selected = rng.integers(blocks_of[0] if same else np.maximum(blocks_of, 1), size=count)
+    return {name: selected[block.rows] == order[name] for name, block in blocks.items()}
 
 
 def packed(blocks: Blocks, count: int) -> np.ndarray:
