@@ -49,6 +49,57 @@ def test_attention_weights_are_found(name, changes, parts, block):
     assert bool(found[0].note) == (name == "Falcon")
 
 
+SIZES = {"kv_lora_rank": 6, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 5}
+PAIR = ("key", "value")
+
+
+@pytest.mark.parametrize("name", ["DeepseekV2", "DeepseekV3"])
+@pytest.mark.parametrize("rank", [None, 7])
+def test_latent_attention_has_keys_and_values_by_head(name, rank):
+    changes = SIZES | {"q_lora_rank": rank, "first_k_dense_replace": 1, "num_key_value_heads": 2}
+    model = of(name, **changes)
+    found = {weight.name.split(".")[-2]: weight for weight in attention_weights(model)}
+    queries = ["q_proj"] if rank is None else ["q_a_proj", "q_b_proj"]
+    assert list(found) == [*queries, "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
+    assert {found[query].parts for query in queries} == {("query",)}
+    shared, by_head = found["kv_a_proj_with_mqa"], found["kv_b_proj"]
+    assert (shared.parts, shared.block, shared.tensor.shape) == (PAIR, "tensor", (8, 16))
+    assert "all heads share" in shared.note
+    assert (by_head.parts, by_head.block) == (PAIR, (0, 2, (4, 5)))
+    # What the blocks say is what the model reads: without its values a head writes nothing.
+    attention = model.layers[0].self_attn
+    seen = []
+    attention.o_proj.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    with torch.no_grad():
+        by_head.tensor[9 + 4 : 18] = 0  # the second head's values
+        model(torch.tensor([[3, 4, 5]]))
+    assert seen[0][..., :5].abs().min() > 0
+    assert seen[0][..., 5:].abs().max() == 0
+
+
+def test_deberta_has_query_key_and_value_of_each_head():
+    model = of("Deberta").eval()
+    found = {weight.parts: weight for weight in attention_weights(model)}
+    assert found.keys() == set(FUSED)
+    assert (found[PARTS[:3]].block, found[PARTS[:3]].note) == ((0, 2, (8, 8, 8)), "")
+    attention = model.encoder.layer[0].attention.self
+    seen = []
+    attention.register_forward_hook(lambda _, inputs, output: seen.append(output[0]))
+    with torch.no_grad():
+        attention.v_bias.zero_()
+        attention.in_proj.weight[24 + 16 : 48] = 0  # the second head's values
+        model(torch.tensor([[3, 4, 5]]))
+    assert seen[0][..., :8].abs().max() > 0
+    assert seen[0][..., 8:].abs().max() == 0
+
+
+def test_an_in_proj_that_is_no_attention_is_none():
+    own = torch.nn.ModuleDict(
+        {"in_proj": torch.nn.Linear(4, 12), "out_proj": torch.nn.Linear(4, 4)}
+    )
+    assert attention_weights(own) == []
+
+
 def test_torch_layers_and_names_of_ones_own():
     layer = torch.nn.MultiheadAttention(4, 2, kdim=3, vdim=5)
     assert [weight.parts for weight in attention_weights(layer)] == THREE

@@ -5,7 +5,7 @@ names below, which covers the attention of Hugging Face transformers. How a fuse
 laid out cannot be read off its shape; where the name does not tell it, the tensor is one block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -23,8 +23,14 @@ SEPARATE = (
     ("q", "k", "v"),
 )
 FUSED = ("c_attn", "query_key_value", "qkv_proj", "Wqkv", "qkv")
+LATENT = ("kv_a_proj_with_mqa", "kv_b_proj")
+"""Keys and values by a product of two matrices, as DeepSeek's latent attention has them."""
 OUTPUTS = ("out_proj", "o_proj", "out_lin", "to_out", "c_proj", "dense", "proj", "wo", "W_o", "o")
-INTERLEAVED = ("GPTNeoXAttention", "BloomAttention")
+INTERLEAVED = {
+    "GPTNeoXAttention": "query_key_value",
+    "BloomAttention": "query_key_value",
+    "DisentangledSelfAttention": "in_proj",  # of DeBERTa; other modules call other things so
+}
 """Classes whose fused rows are query, key and value of the first head, then of the second."""
 
 
@@ -87,7 +93,12 @@ def _of_module(module: nn.Module) -> Iterator[tuple[Tensor, tuple[str, ...], Any
             for part, name in zip(PARTS, trio, strict=False):
                 yield _matrix(children[name]), (part,), "tensor", ""
             break
-    for name in FUSED:
+    shared, by_head = (_matrix(children.get(name)) for name in LATENT)
+    if shared is not None and by_head is not None:
+        attends = True
+        yield from _latent(module, children, shared, by_head)
+    special = INTERLEAVED.get(type(module).__name__)
+    for name in dict.fromkeys((*FUSED, *filter(None, [special]))):
         tensor = _matrix(children.get(name))
         if tensor is not None:
             attends = True
@@ -103,6 +114,37 @@ def _of_module(module: nn.Module) -> Iterator[tuple[Tensor, tuple[str, ...], Any
             yield tensor, ("output",), "tensor", ""
 
 
+def _latent(
+    module: nn.Module, children: Mapping[str, nn.Module], shared: Tensor, by_head: Tensor
+) -> Iterator[tuple[Tensor, tuple[str, ...], Any, str]]:
+    """Queries by one matrix or two; keys and values by one that all heads share, then by head."""
+    for name in ("q_proj", "q_a_proj", "q_b_proj"):
+        tensor = _matrix(children.get(name))
+        if tensor is not None:
+            yield tensor, ("query",), "tensor", ""
+    pair = ("key", "value")
+    yield shared, pair, "tensor", "a latent vector that keys and values of all heads share"
+    sizes = tuple(getattr(module, name, 0) for name in ("qk_nope_head_dim", "v_head_dim"))
+    heads = _heads(module)
+    if heads and all(sizes) and by_head.shape[0] == heads * sum(sizes):
+        yield by_head, pair, (0, heads, sizes), ""
+    else:
+        yield by_head, pair, "tensor", "how keys and values lie in it is not known: one block"
+
+
+def _heads(module: nn.Module) -> int:
+    """The number of heads that a module or its configuration names, 0 where neither does."""
+    config = getattr(module, "config", None)
+    for holder, name in (
+        (config, "num_attention_heads"),
+        (module, "num_heads"),
+        (module, "num_attention_heads"),
+    ):
+        if isinstance(number := getattr(holder, name, None), int):
+            return number
+    return 0
+
+
 def _matrix(module: nn.Module | None) -> Tensor | None:
     weight: Any = getattr(module, "weight", None)
     return weight if isinstance(weight, Tensor) and len(weight.shape) == 2 else None
@@ -115,9 +157,8 @@ def _fused_layout(
     axis = 1 if type(projection).__name__ == "Conv1D" else 0
     size = tensor.shape[axis]
     unknown = ("tensor", "how queries, keys and values lie in it is not known: one block")
-    if name == "query_key_value":
-        config = getattr(module, "config", None)
-        heads = getattr(config, "num_attention_heads", None) or getattr(module, "num_heads", None)
+    if name in INTERLEAVED.values():
+        heads = _heads(module)
         if type(module).__name__ not in INTERLEAVED or not heads or size % (3 * heads):
             return unknown
         return (axis, heads, (size // (3 * heads),) * 3), ""
