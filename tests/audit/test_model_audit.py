@@ -93,4 +93,4 @@ def test_tables_and_summaries():
     assert "what &lt;i&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page
-    assert "what stands out" not in made(findings=())._repr_html_()
+    assert "tested effect" not in made(findings=())._repr_html_()
