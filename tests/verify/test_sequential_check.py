@@ -48,6 +48,19 @@ def from_sixteen(A, y, t, *, step=1.0):
 
 
 @at.rate(
+    scales=at.Doubling("t", 16),
+    sample=lambda rng, n: {"A": rng.normal(size=(n, 20, 20)), "y": rng.normal(size=(n, 20))},
+    controls=[at.Control("a step above 2 / L", step=2.1)],
+)
+def square(A, y, t, *, step=1.0):
+    """Square systems have condition numbers up to 1e7, and errors that wait at plateaus."""
+    size = step / jnp.linalg.eigvalsh(A.T @ A)[-1]
+    descend = lambda w, _: (w - size * A.T @ (A @ w - y), jnp.sum((A @ w - y) ** 2) / 2)
+    losses = jax.lax.scan(descend, jnp.zeros(20), None, length=int(t[-1]) + 1)[1]
+    return losses[t], 1 / t
+
+
+@at.rate(
     scales=2.0 ** np.arange(4, 10),
     sample=regressions,
     controls=[at.Control("a step above 2 / L", step=2.1)],
@@ -168,6 +181,15 @@ def test_a_rate_that_comes_like_the_logarithm_is_never_called_false(mine, seed):
         assert verdict is Outcome.INCONCLUSIVE
         assert "scales from 16 to" in report.verdict.reason
         assert "scales=Doubling('t', N)" in report.verdict.reason
+
+
+@pytest.mark.parametrize(("seed", "effort"), [(2, 0), (2, 1), (5, 0)])
+def test_a_rate_that_few_instances_contradict_while_most_have_not_settled_stays_open(
+    mine, seed, effort
+):
+    report = at.check(mine["square"], seed=seed, challenge_rounds=effort)
+    assert outcomes(report) == (Outcome.INCONCLUSIVE, [Outcome.VIOLATED])
+    assert effort == 0 or not report.challenge.violated
 
 
 def test_a_direction_that_is_not_the_limit_is_refuted_by_the_draws(mine):

@@ -171,10 +171,16 @@ def _of_few(
     from attlas.verify.searchable import is_searchable
     from attlas.verify.trend_search import lines, trend_verdict
 
-    few = 2 * verdict.statistics["contradicting"] < evidence.applicable.sum()
-    # Of doubled scales a decision has to persist over many doublings already.
-    if not few or claim.declared or not is_searchable(claim):
+    numbers = verdict.statistics
+    few = 2 * numbers["contradicting"] < evidence.applicable.sum()
+    if not few or not is_searchable(claim):
         return verdict
+    if claim.declared:
+        # Of doubled scales a decision has to persist over many doublings already; it is that of a
+        # transient still where as many instances have not settled after all of them.
+        return (
+            _not_settled(verdict) if numbers["undecided"] >= numbers["contradicting"] else verdict
+        )
     if not affordable(claim, program, batch, 1, seed):
         return verdict
     options = {"seed": seed, "evaluations": len(evidence.applicable), "program": program}
@@ -182,6 +188,16 @@ def _of_few(
     found = trend_verdict(claim, batch, evidence, tracks=tracks, **options)
     is_refused = found.outcome is Outcome.VIOLATED
     return replace(verdict, index=found.index) if is_refused else found
+
+
+def _not_settled(verdict: Verdict) -> Verdict:
+    """The verdict of doubled scales at which as many instances are open as contradict the claim."""
+    against, undecided = (int(verdict.statistics[k]) for k in ("contradicting", "undecided"))
+    why = (
+        f"{against} instances contradict it at these scales, but {undecided} others have not "
+        "settled: slow is not never"
+    )
+    return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why, index=None)
 
 
 def _evaluated(claim: Claim, program: Program, batch: Batch, *, alpha: float, seed: int) -> tuple:

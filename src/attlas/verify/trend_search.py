@@ -20,12 +20,14 @@ Numbers that a sampler draws along the scales are noise, along which a statement
 and not for every sequence: they stay as they were drawn.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from attlas.claims.claim import Claim
@@ -50,6 +52,12 @@ _ORIGINS = 3
 """Other instances to which radii are measured, and as far to the other side of the end."""
 _BEYOND = 3
 """Doublings at least beyond the scales at which an instance was selected."""
+_CALLS = 160
+"""Evaluations of a batch on one line at most."""
+_PATIENCE = 10.0
+"""Processor seconds of one line at most, at doubled scales: a path may take minutes."""
+_SHRINKS = "fewer and fewer instances beside them do as the scales grow"
+_TAKES_LONG = f"to measure the set around them takes more than {_PATIENCE:.0f} seconds a line"
 _LEVEL = 0.02
 """Relative change of radii over four scales that counts as none."""
 
@@ -188,6 +196,8 @@ def trend_verdict(
         program = compile_program(replace(claim, controls=()))
         holds, extended = program(batch)
         evidence = gather(claim, holds, extended[0])
+        if _CALLS * _seconds(program, batch) > _PATIENCE:
+            return _open(verdict, len(suspects), _TAKES_LONG)
     tracks = list(tracks)
     for index in suspects[:_CANDIDATES]:
         single = decide(claim, evidence.select(int(index)), alpha=alpha, seed=seed)
@@ -207,15 +217,19 @@ def trend_verdict(
     return _open(verdict, len(suspects))
 
 
-def _open(verdict: Verdict, suspects: int) -> Verdict:
+def _open(verdict: Verdict, suspects: int, why: str = _SHRINKS) -> Verdict:
     """The verdict of a search that confirms no counterexample, without an instance."""
-    why = verdict.reason
+    reason = verdict.reason
     if suspects:
-        why = (
-            f"{suspects} instances contradict it at these scales, but fewer and fewer "
-            "instances beside them do as the scales grow: slow is not never"
-        )
-    return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why, index=None)
+        reason = f"{suspects} instances contradict it at these scales, but {why}: slow is not never"
+    return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=reason, index=None)
+
+
+def _seconds(program: Program, batch: Batch) -> float:
+    """Processor seconds of a program that is compiled already."""
+    started = time.process_time()
+    jax.block_until_ready(program(batch))
+    return time.process_time() - started
 
 
 def _suspects(claim: Claim, evidence: Evidence) -> np.ndarray:
