@@ -112,16 +112,24 @@ def meant(number: float) -> Fraction:
 def meant_square(number: float) -> Fraction | None:
     """The fraction of whose root a float is the nearest one, if it stands for no fraction itself.
 
+    A quotient of roots of whole numbers, such as 5 / sqrt(2), is rounded twice and stands for the
+    root of their fraction, too.
+
     Examples:
         >>> meant_square(math.sqrt(6)), meant_square(-math.sqrt(0.75))
         (Fraction(6, 1), Fraction(3, 4))
+        >>> 5 / math.sqrt(2) == math.sqrt(12.5), meant_square(5 / math.sqrt(2))
+        (False, Fraction(25, 2))
         >>> meant_square(0.5) is meant_square(0.1234567) is None
         True
     """
     if meant(number) != Fraction(number) or Fraction(number).denominator <= _DENOMINATOR:
         return None
     square = Fraction(number * number).limit_denominator(_DENOMINATOR)
-    return square if 0 < square <= _DENOMINATOR and math.sqrt(square) == abs(number) else None
+    if not 0 < square <= _DENOMINATOR:
+        return None
+    quotient = math.sqrt(square.numerator) / math.sqrt(square.denominator)
+    return square if abs(number) in (math.sqrt(square), quotient) else None
 
 
 Rule = Callable[..., Any]

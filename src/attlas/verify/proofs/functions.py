@@ -14,11 +14,10 @@ from typing import Any
 
 from attlas.verify.proofs import polynomials as poly
 from attlas.verify.proofs.elements import Atom, Element, Field, LargeError, NotProvedError
+from attlas.verify.proofs.exponentials import Exponentials
 from attlas.verify.proofs.nodes import Node
 from attlas.verify.proofs.polynomials import Number, Polynomial
 
-_LARGEST_PRIME = 1000
-"""Integers under roots and logarithms are factorised by primes below this."""
 _MOST_TURNS = 16
 """Multiples of an angle whose cosine is a polynomial of the angle's; others are angles."""
 _MOST_POSITIVE = 256
@@ -47,6 +46,7 @@ class Functions:
         split_extremes: whether a maximum is one of its operands, by cases; else it is an atom.
         excluded: what this evaluation assumed not to vanish in a comparison, by name.
         degrees: bound on the sum of the degrees of what was taken as equal.
+        exponentials: those of this evaluation, by the values of their exponents.
     """
 
     field: Field
@@ -54,6 +54,7 @@ class Functions:
     split_extremes: bool = False
     excluded: dict[str, Element] = dataclasses.field(default_factory=dict)
     degrees: int = 0
+    exponentials: Exponentials = dataclasses.field(default_factory=Exponentials)
     _positive: dict[frozenset, Polynomial] = dataclasses.field(default_factory=dict)
 
     def sign(self, a: Node, strict: bool = True) -> int:
@@ -214,7 +215,7 @@ class Functions:
         if not a.top or self._sign(a, strict=False) <= 0:
             raise UndefinedError
         coefficient, common, number = self.field.split(a.top)
-        parts: list[tuple[Polynomial, Number]] = [*_primes(abs(Fraction(coefficient)))]
+        parts: list[tuple[Polynomial, Number]] = [*poly.prime_powers(abs(Fraction(coefficient)))]
         for atom, exponent in common:
             symbol = self.field.atoms[atom]
             base: Polynomial = {((atom, 1),): 1}
@@ -262,11 +263,21 @@ class Functions:
             if a > 0:
                 raise NotProvedError("the exponential of an infinity")
             return Node.constant(self.field, 0)
-        try:
+        if self.field.exact:
             return self._exp(a.expanded())
-        except LargeError:
-            size, sign = self._canonical(a)
-            return self._large("exp", size, True, sign)
+        result = self.exponentials.equal(a)
+        if result is None:
+            try:
+                exponent = a.expanded()
+                # Terms of a quotient have more than one form.
+                result = self.exponentials.related(a) if exponent.below else None
+                result = result or self._exp(exponent)
+            except LargeError:
+                size, sign = self._canonical(a)
+                result = self.exponentials.related(a) or self._large("exp", size, True, sign)
+        self.degrees += self.exponentials.degrees(a)
+        self.exponentials.add(a, result)
+        return result
 
     def _exp(self, a: Element) -> Node:
         result = Node.constant(self.field, 1)
@@ -380,20 +391,3 @@ def _single_atom(a: Polynomial) -> int | None:
         return None
     ((term, coefficient),) = a.items()
     return term[0][0] if coefficient == 1 and len(term) == 1 and term[0][1] == 1 else None
-
-
-def _primes(number: Fraction) -> list[tuple[Polynomial, int]]:
-    """A positive rational number as powers of primes, and of what has no small prime."""
-    parts = []
-    for value, sign in ((number.numerator, 1), (number.denominator, -1)):
-        left, prime = value, 2
-        while left > 1 and prime < _LARGEST_PRIME:
-            times = 0
-            while left % prime == 0:
-                left, times = left // prime, times + 1
-            if times:
-                parts.append((poly.constant(prime), sign * times))
-            prime += 1
-        if left > 1:
-            parts.append((poly.constant(left), sign))
-    return parts

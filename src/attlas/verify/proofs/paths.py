@@ -37,6 +37,8 @@ _MOST_TERMS = 4096
 """Terms of an exponent among which logarithms are looked for."""
 _EXPANDED = 2000
 """Products of two terms that the expansion of one expression may take."""
+_LEAST_BITS, _MOST_BITS = 96, 1024
+"""Bits that the error of a path leaves of its prime, below which a larger one is taken."""
 _WHOLE = 1024
 """Whole numbers up to this size stay numbers."""
 Row = Mapping[str, Any]
@@ -173,20 +175,27 @@ class Paths:
         self._program = program_of(claim, row, changes)
         self._names = sorted(row)
         self._read = read
-        self._salt = salt
+        self._salt, self._bits = salt, BITS
         self.until = time.process_time() + SECONDS
 
     def along(self, row: Row) -> Path:
-        """The path of an instance.
+        """The path of an instance, modulo a larger prime where its degree needs one.
 
         Raises:
             NotProvedError: if left - right does not vanish on it, or has no exact rule.
         """
+        path = self._along(row)
+        if path.bits < _LEAST_BITS and self._bits < _MOST_BITS:
+            self._bits = _MOST_BITS
+            path = self._along(row)
+        return path
+
+    def _along(self, row: Row) -> Path:
         domain, layout = self.layout(row)
         numbers = _numbers(row, domain)
         signs = {label: 1 if value > 0 else -1 for label, value in numbers.items() if value}
         for attempt in range(_MOST_POINTS):
-            point = Point(self._salt, attempt)
+            point = Point(self._salt, attempt, self._bits)
             algebra = Field(point, until=self.until, expanded=_EXPANDED)
             free = attempt < _FREE_POINTS
             decisions = Decisions(algebra, {} if free else signs, numbers)
@@ -202,7 +211,7 @@ class Paths:
             roots = sum(atom.kind in ("root", "large") for atom in algebra.atoms)
             bits = degrees.bit_length() + point.denominators.bit_length() + 2 * roots
             outcome = layout + bytes(sign % 256 for _, sign in decisions.compared)
-            return Path(layout, decisions, BITS - 1 - bits, sha256(outcome).hexdigest())
+            return Path(layout, decisions, self._bits - 1 - bits, sha256(outcome).hexdigest())
         raise NotProvedError(f"none of {_MOST_POINTS} points has its roots")
 
     def _gap(self, row: Row, domain: Domain, decisions: Decisions) -> list[Any]:

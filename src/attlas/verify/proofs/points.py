@@ -28,13 +28,14 @@ class Point:
     """A prime and the values of atoms.
 
     Attributes:
-        prime: follows from the text `seed`; the values follow from the number `attempt` too.
+        prime: follows from the text `seed` and has so many bits; the values follow from the number
+            `attempt` too.
         denominators: product of the denominators of all exponents.
     """
 
-    def __init__(self, seed: str, attempt: int = 0):
+    def __init__(self, seed: str, attempt: int = 0, bits: int = BITS):
         self._random = random.Random(f"{seed} {attempt}")
-        self.prime = _prime(f"{seed} {attempt // _POINTS}")
+        self.prime = _prime(f"{seed} {attempt // _POINTS}", bits)
         self.denominators = 1
 
     def value(self, positive: bool) -> int:
@@ -61,10 +62,10 @@ class Point:
 
 
 @lru_cache(16)
-def _prime(seed: str) -> int:
+def _prime(seed: str, bits: int) -> int:
     generator = random.Random(seed)
     while True:
-        candidate = generator.getrandbits(BITS) | 1 << (BITS - 1) | 7  # 2 is a square too
+        candidate = generator.getrandbits(bits) | 1 << (bits - 1) | 7  # 2 is a square too
         order = candidate // 2
         if any(candidate % k not in residues for k, residues in _WITH_ROOTS.items()):
             continue

@@ -7,6 +7,8 @@ coefficients that are not zero. Nothing here knows what an atom stands for.
 
 from fractions import Fraction
 
+_LARGEST_PRIME = 1000
+"""Integers under roots and logarithms are factorised by primes below this."""
 Number = int | Fraction
 Monomial = tuple[tuple[int, Number], ...]
 Polynomial = dict[Monomial, Number]
@@ -182,3 +184,25 @@ def quotient(a: Polynomial, b: Polynomial, most: int) -> Polynomial | None:
         result[term] = factor
         left = add(left, shift(b, term, factor), -1)
     return shift(result, common)
+
+
+def prime_powers(number: Fraction) -> list[tuple[Polynomial, int]]:
+    """A positive rational number as powers of primes, and of what has no small prime.
+
+    Examples:
+        >>> prime_powers(Fraction(12, 5))
+        [({(): 2}, 2), ({(): 3}, 1), ({(): 5}, -1)]
+    """
+    parts = []
+    for value, sign in ((number.numerator, 1), (number.denominator, -1)):
+        left, prime = value, 2
+        while left > 1 and prime < _LARGEST_PRIME:
+            times = 0
+            while left % prime == 0:
+                left, times = left // prime, times + 1
+            if times:
+                parts.append((constant(prime), sign * times))
+            prime += 1
+        if left > 1:
+            parts.append((constant(left), sign))
+    return parts

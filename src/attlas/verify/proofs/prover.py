@@ -28,10 +28,11 @@ _TRUSTED = {
     EXPANSION: "the tracing of JAX, and the exact arithmetic and the rules for exponentials, "
     "logarithms, roots, sines, matrices and signs of attlas.verify.proofs; a constant of the "
     "program that is the float nearest to a fraction with a denominator of at most 1000 stands "
-    "for that fraction",
+    "for that fraction, and one that is the root of such a fraction, or the quotient of the roots "
+    "of its terms, in floats for that root",
 }
 _TRUSTED[EVALUATION] = (
-    f"{_TRUSTED[EXPANSION]}; and a random point modulo a random prime of {BITS} bits"
+    f"{_TRUSTED[EXPANSION]}; and a random point modulo a random prime of {BITS} bits or more"
 )
 _TRUSTED[PATHS] = (
     f"{_TRUSTED[EVALUATION]}; that no side depends on the direction of an eigenvector; and the "
