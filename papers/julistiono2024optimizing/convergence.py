@@ -10,6 +10,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Control, ProofStep, Sides, Source
 from attlas.claims.sampling import shared
 from attlas.claims.statement import limit, rate
@@ -38,11 +39,12 @@ def _opposite_flows(rng):
     # together attend to it most where their gap is zero, so that by convexity the best W is finite.
     n, T, d = SIZES
     half = gaussian_selections(rng, COUNT, 1, 2, d)
-    better = jnp.asarray(best_tokens(half))[:, :, None, None]
-    again = jnp.take_along_axis(half.X, better, axis=2)
-    X = jnp.concatenate([half.X, *[again] * (T - 2)], axis=2)
-    X, y = jnp.concatenate([X, -X, 0 * X], axis=1), jnp.concatenate([half.y, -half.y, half.y], 1)
-    data = TokenSelection(X, y, jnp.repeat(half.z, n, axis=1), half.v)
+    tokens, labels = np.asarray(half.X), np.asarray(half.y)
+    again = np.take_along_axis(tokens, best_tokens(half)[:, :, None, None], axis=2)
+    X = np.concatenate([tokens, *[again] * (T - 2)], axis=2)
+    X = np.concatenate([X, -X, 0 * X], axis=1)
+    y = np.concatenate([labels, -labels, labels], axis=1)
+    data = TokenSelection(*map(on_device, (X, y, np.repeat(half.z, n, axis=1), half.v)))
     path = run_flows(data, rng.normal(size=(COUNT, d, d)), flows(rng, COUNT)["p"])
     log_time = np.asarray(path.log_time)
     rows = zip(log_time[:, -1:] * SHARES, log_time, np.asarray(path.norm), strict=True)

@@ -142,19 +142,22 @@ def late_paths(data, W0, p, mixture=LOGISTIC, reach=REACH):
 
     Points are NaN from the first step that is not solved.
     """
-    p, mixture = jnp.asarray(p), jnp.broadcast_to(jnp.asarray(mixture), (len(p), 4))
-    early = run_flows(data, jnp.asarray(W0), p, STEPS, mixture=mixture)
+    p, mixture = on_device(p), on_device(np.broadcast_to(np.asarray(mixture), (len(p), 4)))
+    early = run_flows(data, on_device(W0), p, STEPS, mixture=mixture)
     return continued(data, early.W, early.log_time, p, mixture, reach)
 
 
 def continued(data, W, log_time, p, mixture, reach=REACH):
     """Paths of stacked problems, continued by implicit steps from their last points."""
     steps = int(np.ceil(np.log(reach) / np.log(GROWTH)))
-    path = _late(data, _duals(W[:, -1], p), log_time[:, -1], p, mixture, steps, GROWTH)
-    unsolved = jnp.concatenate([jnp.zeros_like(log_time), path.unsolved], axis=1)
-    W = jnp.concatenate([W, path.W], axis=1)
-    log_time = jnp.concatenate([log_time, path.log_time], axis=1)
-    return LatePaths(W, np.asarray(_norms(W, p)), np.asarray(log_time), np.asarray(unsolved))
+    # In NumPy: each of these operations would be a program of its own.
+    W, log_time = np.asarray(W), np.asarray(log_time)
+    last = _duals(on_device(W[:, -1]), p), on_device(log_time[:, -1])
+    path = _late(data, *last, p, mixture, steps, GROWTH)
+    unsolved = np.concatenate([np.zeros_like(log_time), path.unsolved], axis=1)
+    W = on_device(np.concatenate([W, path.W], axis=1))
+    log_time = np.concatenate([log_time, path.log_time], axis=1)
+    return LatePaths(W, np.asarray(_norms(W, p)), log_time, unsolved)
 
 
 def solved(paths):
@@ -171,6 +174,13 @@ def last_resolved(divergence):
     return np.where(below.any(axis=1), np.argmax(below, axis=1) - 1, divergence.shape[1] - 1)
 
 
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
+@jax.vmap
+def _of_another_potential(W_mm, p):
+    """Grad psi* of the multipliers of W_mm under the potential of another exponent."""
+    return inverse_potential_gradient(potential_gradient(W_mm, p), jnp.where(p > 2, 1.5, 3.0))
+
+
 def near_the_cone(rng, count):
     """Instances with ||W_mm|| = 1 and a start W in the cone at R_delta, which is at most `START`.
 
@@ -182,8 +192,7 @@ def near_the_cone(rng, count):
     batch = {name: value[np.flatnonzero(near)[:count]] for name, value in pool.items()}
     size, p = batch["norm"][:, None, None], batch["p"]
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
-    dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]
-    another = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
+    another = np.asarray(_of_another_potential(on_device(W_mm), on_device(p)))
     moved = {"z": batch["z"] * size, "W": start, "W_mm": W_mm, "another": another}
     return {**batch, **moved, "norm": np.ones(len(p))}
 
