@@ -70,7 +70,8 @@ def check(
             or rate with `Doubling` scales doubles them while it is undecided and two processor
             seconds last.
         alpha: error probability of a statistical verdict, of all looks together.
-        challenge_rounds: searches of an inequality, limit or rate, of two processor seconds each.
+        challenge_rounds: searches of an inequality, limit or rate, of two processor seconds each;
+            none by default, where `attlas check` and pytest make one, by the same methods.
         stored: an instance of an earlier search, evaluated first where it still fits the claim.
 
     Returns:
