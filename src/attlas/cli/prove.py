@@ -28,15 +28,26 @@ def prove(
         typer.Option("--recheck", help="Check the stored proofs again, on boxes and in digits."),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random points.")] = 0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Processor seconds for each search of a method. "
+            "[default: 15 for sums of squares, 5 for a box, 20 for a finite set]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Prove identities, inequalities, worst cases of methods, stored witnesses.
 
-    Identities by exact algebra; inequalities by sums of squares for all numbers, or of few numbers
-    on a box by intervals; statements over a finite set (whole numbers, orders, a table) at each of
-    its instances; bounds on the exact worst case of a first-order method (at.worst_case:
-    performance estimation) by multipliers that are added up in rationals; existences and errata by
-    their stored witness. A line for each other claim says why it is not proved.
+    Identities by exact algebra; inequalities by sums of squares for all numbers, distributions,
+    intervals, definite matrices or unit vectors, or of few numbers on a box by intervals;
+    statements over a finite set (whole numbers, orders, a table) at each of its instances; bounds
+    on the exact worst case of a first-order method (at.worst_case: performance estimation) by
+    multipliers that are added up in rationals; existences and errata by their stored witness. A
+    line for each other claim says why it is not proved.
     """
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"{seconds:g} is no positive number", param_hint="--seconds")
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables
 
@@ -51,10 +62,12 @@ def prove(
         _recheck(store, claims, seed)
         return
     store.prepare(FOLDER)
-    _prove(store, claims, seed)
+    _prove(store, claims, seed, seconds)
 
 
-def _prove(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int) -> None:
+def _prove(
+    store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int, seconds: float | None
+) -> None:
     from collections import Counter
 
     from attlas.claims.proof import Proof
@@ -65,7 +78,7 @@ def _prove(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int)
     methods: Counter[str] = Counter()
     trusted: dict[str, str] = {}
     for claim in claims:
-        result = proof_of(claim, seed=seed)
+        result = proof_of(claim, seed=seed, seconds=seconds)
         if isinstance(result, Proof):
             methods[result.method] += 1
             trusted[result.method] = result.trusted

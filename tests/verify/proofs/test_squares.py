@@ -24,7 +24,7 @@ from attlas.verify.proofs.prover import prove
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.signed_polynomials import root_in, without_root
 from attlas.verify.proofs.square_bases import bases
-from attlas.verify.proofs.square_trees import PLAIN, POSITIVE
+from attlas.verify.proofs.square_trees import MANIFEST, PLAIN, POSITIVE, ROOTS
 from attlas.verify.proofs.squares import proved_by_squares
 
 norm = jnp.linalg.norm
@@ -162,9 +162,10 @@ def test_a_polynomial_with_roots_has_a_tree_for_each_case_of_signs():
     assert len(norms["cases"]) == 8
     trees = [entry for case in norms["cases"] for entry in case["entries"]]
     assert all("root" in tree for tree in trees)
-    assert {leaf["form"] for tree in trees for leaf in leaves(tree)} == {PLAIN}
-    means = proof_of("two means").certificate["cases"][0]["entries"]
-    assert {leaf["form"] for tree in means for leaf in leaves(tree)} == {POSITIVE}
+    assert {leaf["form"] for tree in trees for leaf in leaves(tree)} == {MANIFEST, PLAIN}
+    for name, form in {"two means": ROOTS, "three means": POSITIVE}.items():
+        means = proof_of(name).certificate["cases"][0]["entries"]
+        assert {leaf["form"] for tree in means for leaf in leaves(tree)} == {form}
     cauchy = proof_of("Cauchy and Schwarz").certificate["squares"]
     assert len(cauchy) < 4, "cases that differ in signs alone share their squares"
 

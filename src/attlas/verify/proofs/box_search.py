@@ -161,12 +161,19 @@ class _Box:
     high: np.ndarray
 
 
-def search(program: BoxProgram, low: np.ndarray, high: np.ndarray, seconds: float) -> int:
+def search(
+    program: BoxProgram,
+    low: np.ndarray,
+    high: np.ndarray,
+    seconds: float,
+    most: int = MOST_BOXES,
+) -> int:
     """Prove left <= right on a box.
 
     Args:
         low: lower ends of the coordinates, shape (n,); `high` likewise.
         seconds: processor seconds after which the search ends.
+        most: boxes after which it ends.
 
     Returns:
         Parts into which the box was divided.
@@ -180,8 +187,8 @@ def search(program: BoxProgram, low: np.ndarray, high: np.ndarray, seconds: floa
         open_boxes = [_Box(low, high)]
         while open_boxes:
             done += len(open_boxes[-BOXES:])
-            if done > MOST_BOXES:
-                raise NotProvedError(f"it needs more than {MOST_BOXES} boxes")
+            if done > most:
+                raise NotProvedError(f"it needs more than {most} boxes")
             if time.process_time() > until:
                 raise NotProvedError(f"it takes more than {seconds:g} seconds")
             chunk, open_boxes = open_boxes[-BOXES:], open_boxes[:-BOXES]

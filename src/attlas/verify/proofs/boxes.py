@@ -20,19 +20,19 @@ from attlas.claims.kinds.inequality import Inequality
 from attlas.claims.proof import BOX, Proof
 from attlas.claims.verdict import Outcome
 from attlas.core.names import parameters
-from attlas.projects.loading import source_digest
 from attlas.verify.digits.confirm import confirmed
 from attlas.verify.intervals import Undecided
 from attlas.verify.proofs import elementary
-from attlas.verify.proofs.box_search import BoxProgram, Coordinate, evaluator, search
+from attlas.verify.proofs.box_search import MOST_BOXES, BoxProgram, Coordinate, evaluator, search
+from attlas.verify.proofs.confirmed_proof import confirmed_proof
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.identities import read_by
 
 MOST_COORDINATES = 8
 _MOST_ENTRIES = 16
 """Entries of the sides."""
-_SECONDS, _AGAIN = 5.0, 200.0
-"""Seconds of a processor for a search, and for one that ended before on some machine."""
+SECONDS, _AGAIN = 5.0, 40.0
+"""Seconds of a processor for a search; how often as many for one that ended on some machine."""
 _TAILS = (0.0, 0.15)
 """Shares of the draws that lie below the lower ends, and above the upper ones."""
 _CUTS = (None, 2, 1)
@@ -82,11 +82,12 @@ class Box:
         return f"for all {', '.join(words)}{' that meet its assumptions' if conditional else ''}"
 
 
-def proved_on_box(claim: Claim, *, seed: int = 0) -> Proof:
+def proved_on_box(claim: Claim, *, seed: int = 0, seconds: float = SECONDS) -> Proof:
     """Prove an inequality on a box of its draws.
 
     Args:
         seed: the draws follow from it.
+        seconds: seconds of a processor for each search.
 
     Raises:
         NotProvedError: says why not.
@@ -110,7 +111,7 @@ def proved_on_box(claim: Claim, *, seed: int = 0) -> Proof:
         for cut in _CUTS:
             try:
                 batch = _cut(drawn, cut)
-                return _proved(claim, batch, seed)
+                return _proved(claim, batch, seed, seconds)
             except NotProvedError as reason:
                 reasons.append(str(reason))
                 if "coordinates" not in reasons[-1]:
@@ -180,7 +181,7 @@ def _two_digits(x: float, *, up: bool) -> float:
     return rounded
 
 
-def _proved(claim: Claim, batch: dict[str, np.ndarray], seed: int) -> Proof:
+def _proved(claim: Claim, batch: dict[str, np.ndarray], seed: int, seconds: float) -> Proof:
     places = _coordinates(claim, batch)
     why = "no box has enough draws"
     for tail in _TAILS:
@@ -193,14 +194,12 @@ def _proved(claim: Claim, batch: dict[str, np.ndarray], seed: int) -> Proof:
         positive = _refuse_in_floats(program, claim, coordinates, batch, box)
         for ratio in (True, False) if positive else (False,):
             try:
-                parts = _searched(claim, batch, coordinates, replace(box, ratio=ratio))
+                parts = _searched(claim, batch, coordinates, replace(box, ratio=ratio), seconds)
             except NotProvedError as reason:
                 why = str(reason)
                 continue
-            proof = _document(claim, batch, coordinates, replace(box, ratio=ratio), inside, parts)
-            if disagrees := _in_digits(claim, proof, seed=seed):
-                raise NotProvedError(f"an evaluation in digits does not confirm it: {disagrees}")
-            return proof
+            found = replace(box, ratio=ratio)
+            return _confirmed(claim, batch, coordinates, found, inside, parts, seed, seconds)
     raise NotProvedError(why)
 
 
@@ -237,10 +236,12 @@ def _searched(
     batch: Batch,
     coordinates: tuple[Coordinate, ...],
     box: Box,
-    seconds: float = _SECONDS,
+    seconds: float,
+    again: float = 1.0,
 ) -> int:
     program = BoxProgram(claim, coordinates, _first(batch), {}, ratio=box.ratio)
-    return search(program, *_limits(box, coordinates), seconds)
+    most = int(MOST_BOXES * max(1.0, seconds / SECONDS))
+    return search(program, *_limits(box, coordinates), seconds * again, most)
 
 
 def _refuse_in_floats(
@@ -295,21 +296,19 @@ def _refuse_controls_inside(
             raise NotProvedError(f"the control '{control.description}' has instances in the box")
 
 
-def _document(
+def _confirmed(
     claim: Claim,
     batch: Batch,
     coordinates: tuple[Coordinate, ...],
     box: Box,
     inside: np.ndarray,
     parts: int,
+    seed: int,
+    seconds: float,
 ) -> Proof:
     """The proof: the box, and what another run of the search must agree with."""
     where = {
-        "signs": {},
         "shapes": {name: list(shape) for name, shape in box.shapes.items()},
-        "fixed": {},
-        "values": [],
-        "links": {},
         "box": {name: list(ends) for name, ends in box.ends.items()},
     }
     certificate = {
@@ -318,14 +317,16 @@ def _document(
         "parts": parts,
         "share": round(float(inside.mean()), 3),
         "cut": {name: list(v.shape[1:]) for name, v in batch.items() if v.ndim > 1},
+        **({"seconds": seconds} if seconds != SECONDS else {}),
     }
-    return Proof(
+    return confirmed_proof(
+        claim,
         BOX,
         box.sentence(bool(claim.assumptions)),
         where,
         _TRUSTED,
         certificate,
-        source_digest(claim.place[0], claim.home),
+        lambda proof: _in_digits(claim, proof, seed=seed),
     )
 
 
@@ -360,7 +361,8 @@ def recheck_on_box(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         if set(_coordinates(claim, batch)) != {replace(c, logarithmic=False) for c in coordinates}:
             return "other entries vary now"
         try:
-            _searched(claim, batch, coordinates, box, _AGAIN)
+            seconds = proof.certificate.get("seconds", SECONDS)
+            _searched(claim, batch, coordinates, box, seconds, _AGAIN)
         except (NotProvedError, Undecided) as reason:
             return str(reason)
     return _in_digits(claim, proof, seed=seed)

@@ -21,16 +21,16 @@ from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.proof import ENUMERATION, Proof
 from attlas.claims.verdict import Outcome
 from attlas.core.names import parameters
-from attlas.projects.loading import source_digest
 from attlas.verify.digits.confirm import confirmed
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Unconfirmed
 from attlas.verify.interval_rules import as_interval, as_truth
 from attlas.verify.intervals import Undecided
+from attlas.verify.proofs.confirmed_proof import confirmed_proof
 from attlas.verify.proofs.elements import Field, NotProvedError
 from attlas.verify.proofs.enclosure import Enclosure
 from attlas.verify.proofs.exact_rules import Exact
-from attlas.verify.proofs.finite_sets import FiniteSet, finite_set
+from attlas.verify.proofs.finite_sets import FiniteSet, NoFiniteSetError, finite_set
 from attlas.verify.proofs.functions import CaseError, Functions, OpaqueError, UndefinedError
 from attlas.verify.proofs.identities import read_by
 from attlas.verify.proofs.nodes import Node
@@ -39,8 +39,8 @@ from attlas.verify.proofs.points import Point, PointError
 
 _AT_ONCE = 512
 """Instances that are enclosed at once."""
-_SECONDS, _AGAIN = 20.0, 400.0
-"""Seconds of a processor for an enumeration, and for one that ended before on some machine."""
+SECONDS, _AGAIN = 20.0, 20.0
+"""Seconds of a processor for an enumeration; how often as many for one that ended somewhere."""
 _ONE = 5.0
 """Seconds of a processor for one instance in fractions."""
 _OTHER_SEEDS = 2
@@ -54,11 +54,12 @@ _TRUSTED = (
 )
 
 
-def proved_by_enumeration(claim: Claim, *, seed: int = 0) -> Proof:
+def proved_by_enumeration(claim: Claim, *, seed: int = 0, seconds: float = SECONDS) -> Proof:
     r"""Prove an inequality or an identity at each instance of a finite set.
 
     Args:
         seed: the draws follow from it.
+        seconds: seconds of a processor for the statement, and for each control.
 
     Raises:
         NotProvedError: says why not.
@@ -75,46 +76,44 @@ def proved_by_enumeration(claim: Claim, *, seed: int = 0) -> Proof:
         'proved by enumeration for all u of shape (3,) with entries among 0, 1: 8 instances'
     """
     if not isinstance(claim.kind.rule, Entrywise) or claim.kind.rule.single_instance:
-        raise NotProvedError("only inequalities and identities are enumerated")
+        raise NoFiniteSetError("only inequalities and identities are enumerated")
     if claim.backend == "numpy":
-        raise NotProvedError("its function is plain NumPy")
+        raise NoFiniteSetError("its function is plain NumPy")
     if claim.expect.outcome is not Outcome.SUPPORTED:
-        raise NotProvedError("it is expected to be violated")
+        raise NoFiniteSetError("it is expected to be violated")
     with jax.enable_x64(True), np.errstate(all="ignore"):
         batch = _read_of(claim, seed)
         others = [_read_of(claim, seed + 1 + k) for k in range(_OTHER_SEEDS)]
         where = finite_set(
             batch, lambda: _Sides(claim, batch, {}).one, others, bool(claim.enumerates)
         )
-        _refuse_failing(claim, where, {}, _SECONDS)
-        _refuse_controls(claim, where)
+        _refuse_failing(claim, where, {}, seconds)
+        _refuse_controls(claim, where, seconds)
     shapes = {name: list(array.shape[1:]) for name, array in batch.items()}
-    proof = Proof(
+    return confirmed_proof(
+        claim,
         ENUMERATION,
         where.sentence() + (" that meet its assumptions" if claim.assumptions else ""),
-        {"signs": {}, "shapes": shapes, "fixed": {}, "values": [], "links": {}},
+        {"shapes": shapes},
         _TRUSTED,
-        where.document(),
-        source_digest(claim.place[0], claim.home),
+        {**where.document(), **({"seconds": seconds} if seconds != SECONDS else {})},
+        lambda proof: _in_digits(claim, where, seed),
     )
-    if why := _in_digits(claim, where, seed):
-        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
-    return proof
 
 
 def _read_of(claim: Claim, seed: int) -> dict[str, np.ndarray]:
     """The drawn arrays that sides or assumptions read."""
     batch = claim.draw(seed, claim.count)
     if {"left", "right"} <= batch.keys():
-        raise NotProvedError("its sides are computed outside of its program")
+        raise NoFiniteSetError("its sides are computed outside of its program")
     read = read_by(claim, {name: value[0] for name, value in batch.items()})
     for assumption in claim.assumptions:
         read |= set(parameters(assumption.predicate).arrays) & batch.keys()
     for name in sorted(read):
         if batch[name].dtype.kind not in "biuf":
-            raise NotProvedError(f"'{name}' is no array of numbers")
+            raise NoFiniteSetError(f"'{name}' is no array of numbers")
     if not read:
-        raise NotProvedError("its sides read no array")
+        raise NoFiniteSetError("its sides read no array")
     return {name: np.asarray(batch[name]) for name in sorted(read)}
 
 
@@ -215,7 +214,7 @@ def _text_of(instance: Mapping[str, Any]) -> str:
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def _refuse_controls(claim: Claim, where: FiniteSet) -> None:
+def _refuse_controls(claim: Claim, where: FiniteSet, seconds: float) -> None:
     """Refuse a set in which a control that stands for a false statement is not violated."""
     for control in claim.controls:
         if control.expect is not Outcome.VIOLATED:
@@ -229,7 +228,7 @@ def _refuse_controls(claim: Claim, where: FiniteSet) -> None:
         if not control.changes:
             continue
         try:
-            _refuse_failing(claim, where, control.changes, _SECONDS)
+            _refuse_failing(claim, where, control.changes, seconds)
         except _ViolationError:
             continue
         except NotProvedError as reason:
@@ -251,11 +250,13 @@ def recheck_enumeration(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
             where = finite_set(
                 batch, lambda: _Sides(claim, batch, {}).one, others, bool(claim.enumerates)
             )
-            if where.document() != dict(proof.certificate):
+            stored = dict(proof.certificate)
+            seconds = stored.pop("seconds", SECONDS)
+            if where.document() != stored:
                 return "its sampler draws from another set now"
             if not where.contains(_read_of(claim, seed)):
                 return f"its sampler draws outside of that set at seed {seed}"
-            _refuse_failing(claim, where, {}, _AGAIN)
+            _refuse_failing(claim, where, {}, seconds * _AGAIN)
         except NotProvedError as reason:
             return str(reason)
     return _in_digits(claim, where, seed)

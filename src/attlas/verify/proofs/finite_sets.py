@@ -23,6 +23,10 @@ _MOST_VALUES = 16
 Batch = Mapping[str, np.ndarray]
 
 
+class NoFiniteSetError(NotProvedError):
+    """A statement is not about a finite set at all."""
+
+
 @dataclass(frozen=True)
 class FiniteSet:
     """Instances that can be counted.
@@ -157,7 +161,7 @@ def finite_set(
             it computes, such as a radius on a grid, are no proof of anything.
 
     Raises:
-        NotProvedError: if there is none, or it is too large.
+        NotProvedError: if it is too large; `NoFiniteSetError` if there is none.
     """
     whole = all(np.array_equal(array, np.rint(array)) for array in batch.values())
     same = all(np.array_equal(draw[name], batch[name]) for draw in others for name in batch)
@@ -166,7 +170,7 @@ def finite_set(
     varying = {name: v for name, v in batch.items() if (v != v[:1]).any()}
     for name, array in varying.items():
         if not np.array_equal(array, np.rint(array)):
-            raise NotProvedError(f"'{name}' has other numbers than whole ones")
+            raise NoFiniteSetError(f"'{name}' has other numbers than whole ones")
     values = {name: np.unique(array) for name, array in varying.items()}
     if large := [name for name, v in values.items() if len(v) > _MOST_VALUES]:
         raise NotProvedError(f"'{large[0]}' has more than {_MOST_VALUES} values")

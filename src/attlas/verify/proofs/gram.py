@@ -26,7 +26,7 @@ from attlas.claims._worst_cases.rational import (
     solve,
 )
 from attlas.verify.proofs import polynomials as poly
-from attlas.verify.proofs.polynomials import Polynomial
+from attlas.verify.proofs.polynomials import Monomial, Number, Polynomial
 from attlas.verify.proofs.square_bases import Block, bases
 
 MOST_UNKNOWNS = 1200
@@ -106,6 +106,8 @@ def squares_of(
         return []
     if (plain := _plain_squares(goal)) is not None:
         return plain
+    if (whole := square_root(goal)) is not None:
+        return [whole]
     scale = max(abs(Fraction(c)) for c in goal.values())
     scaled: Polynomial = {m: Fraction(c) / scale for m, c in goal.items()}
     for blocks in bases(goal, constraints):
@@ -121,6 +123,39 @@ def _plain_squares(goal: Polynomial) -> list[Square] | None:
         return None
     half = Fraction(1, 2)
     return [Square((), Fraction(c), {poly.power(m, half): 1}) for m, c in goal.items()]
+
+
+def square_root(goal: Polynomial) -> Square | None:
+    """A polynomial as one weighted square, None where it is none.
+
+    Examples:
+        >>> square_root({((0, 2),): 2, ((0, 1), (1, 1)): -4, ((1, 2),): 2})
+        Square(of=(), weight=Fraction(2, 1), base={((0, 1),): 1, ((1, 1),): -1})
+    """
+    head = poly.leading(goal)
+    if goal[head] < 0 or any(e % 2 for _, e in head):
+        return None
+    atoms = sorted({atom for term in goal for atom, _ in term})
+
+    def key(term: Monomial) -> tuple[Number, ...]:
+        exponents = dict(term)
+        return tuple(exponents.get(atom, 0) for atom in atoms)
+
+    weight = Fraction(goal[head])
+    first = poly.power(head, Fraction(1, 2))
+    base: Polynomial = {first: 1}
+    left = poly.add({m: Fraction(c) / weight for m, c in goal.items()}, {head: 1}, -1)
+    inverse, last = poly.power(first, -1), first
+    while left:
+        top = max(left, key=key)
+        term = poly.product(top, inverse)
+        if any(e < 0 for _, e in term) or key(term) >= key(last) or len(base) > len(goal):
+            return None
+        part: Polynomial = {term: poly.whole(Fraction(left[top]) / 2)}
+        twice = poly.add(poly.add(base, base), part)
+        left, last = poly.add(left, poly.multiply(twice, part), -1), term
+        base = poly.add(base, part)
+    return Square((), weight, base)
 
 
 @dataclass(frozen=True)

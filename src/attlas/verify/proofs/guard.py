@@ -28,15 +28,15 @@ def covers(domain: Domain, cases: tuple[Case, ...], instance: Mapping[str, Any])
     for name, sign in domain.signs.items():
         array = np.asarray(instance[name])
         fixed = domain.fixed[name]
-        if array.shape != domain.shapes[name] or (sign and not (sign * array > 0).all()):
+        if array.shape != domain.shapes[name]:
+            return False
+        if name not in domain.sets and sign and not (sign * array > 0).all():
             return False
         if not np.all(np.isnan(fixed) | (array == fixed)):
             return False
-    numbers = {
-        entry_name(name, place): float(np.asarray(instance[name])[place])
-        for name in domain.signs
-        for place in np.ndindex(domain.shapes[name])
-    }
+    numbers = domain.numbers(instance)
+    if numbers is None:
+        return False
     for label, (name, place, sign) in domain.links.items():
         if numbers[label] != sign * numbers[entry_name(name, place)]:
             return False

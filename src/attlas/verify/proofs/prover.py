@@ -9,10 +9,11 @@ import numpy as np
 from attlas.claims.claim import Claim
 from attlas.claims.proof import EVALUATION, EXPANSION, PATHS, Proof
 from attlas.claims.verdict import Outcome
-from attlas.projects.loading import source_digest
 from attlas.verify.proofs.boxes import proved_on_box
+from attlas.verify.proofs.confirmed_proof import confirmed_proof
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.enumeration import proved_by_enumeration
+from attlas.verify.proofs.finite_sets import NoFiniteSetError
 from attlas.verify.proofs.guard import refuse_uncovered
 from attlas.verify.proofs.identities import read_by, vanishes
 from attlas.verify.proofs.paths import digest_of, proved_paths
@@ -41,7 +42,7 @@ _TRUSTED[PATHS] = (
 
 
 @refuse_failing_claim
-def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
+def prove(claim: Claim, *, seed: int = 0, seconds: float | None = None) -> Proof | str:
     """Prove a claim on the domain that its sampler's draws declare, or at a stored witness.
 
     A claim with a witness is proved to fail there, or to hold if it is an existence. A bound on a
@@ -54,9 +55,11 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
 
     Args:
         seed: it gives the draws and the random points.
+        seconds: seconds of a processor for each search of a method, by default 15 for sums of
+            squares, 5 for a box and 20 for a finite set; what expands expressions has its own.
 
     Returns:
-        The proof, or why there is none.
+        The proof, or why there is none, method by method.
 
     Examples:
         >>> from attlas.claims.claim import Control
@@ -79,12 +82,20 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
             return str(reason)
     if claim.count < 1:
         return "it draws no instance"
+    limit = {} if seconds is None else {"seconds": seconds}
     try:
-        return proved_by_enumeration(claim, seed=seed)
-    except NotProvedError:
-        pass  # most claims draw from no finite set
+        return proved_by_enumeration(claim, seed=seed, **limit)
+    except NoFiniteSetError:
+        listed = ""
+    except NotProvedError as reason:
+        listed = f"by enumeration: {reason}"
+    result = _proved_for_all(claim, seed, limit)
+    return f"{result}; {listed}" if isinstance(result, str) and listed else result
+
+
+def _proved_for_all(claim: Claim, seed: int, limit: Mapping[str, float]) -> Proof | str:
     if not claim.kind.rule.equality:
-        return _proved_inequality(claim, seed)
+        return _proved_inequality(claim, seed, limit)
     if claim.expect.outcome is not Outcome.SUPPORTED:
         return "it is expected to be violated"
     if claim.backend == "numpy":
@@ -99,13 +110,13 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
             return str(reason)
 
 
-def _proved_inequality(claim: Claim, seed: int) -> Proof | str:
+def _proved_inequality(claim: Claim, seed: int, limit: Mapping[str, float]) -> Proof | str:
     try:
-        return proved_by_squares(claim, seed=seed)
+        return proved_by_squares(claim, seed=seed, **limit)
     except NotProvedError as reason:
         algebra = str(reason)
     try:
-        return proved_on_box(claim, seed=seed)
+        return proved_on_box(claim, seed=seed, **limit)
     except NotProvedError as reason:
         return str(reason) if str(reason) == algebra else f"{reason}; by squares: {algebra}"
 
@@ -154,24 +165,16 @@ def proved_along_draws(claim: Claim, batch: Mapping[str, Any], read: set[str], s
     shapes = {name: np.shape(rows[0][name]) for name in sorted(read)}
     arrays = [f"{name} of shape {shape}" if shape else name for name, shape in shapes.items()]
     count = "the one path" if len(paths) == 1 else f"the {len(paths)} paths"
-    proof = Proof(
+    return confirmed_proof(
+        claim,
         PATHS,
         f"for all {', '.join(arrays)} on {count} of {len(rows)} draws: with their zeros, whole "
         "numbers and equal or opposite entries, wherever comparisons come out as theirs",
-        {
-            "signs": {},
-            "shapes": {name: list(shape) for name, shape in shapes.items()},
-            "fixed": {},
-            "values": [],
-            "links": {},
-        },
+        {"shapes": {name: list(shape) for name, shape in shapes.items()}},
         _TRUSTED[PATHS],
         {"salt": salt, "bits": bits, "paths": len(paths), "digest": digest_of(paths)},
-        source_digest(claim.place[0], claim.home),
+        lambda proof: recheck(claim, proof, seed=seed + 1),
     )
-    if why := recheck(claim, proof, seed=seed + 1):
-        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
-    return proof
 
 
 def _on(
@@ -202,17 +205,15 @@ def _on(
         if certificate["bits"] < 64:
             raise NotProvedError("its degree is too large for a random point")
     everywhere = not any(case.excluded for case in cases)
-    proof = Proof(
+    return confirmed_proof(
+        claim,
         method,
         domain.sentence(everywhere),
         domain.document(),
         _TRUSTED[method],
         certificate,
-        source_digest(claim.place[0], claim.home),
+        lambda proof: recheck(claim, proof, seed=seed + 1),
     )
-    if why := recheck(claim, proof, seed=seed + 1):
-        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
-    return proof
 
 
 def _is_proved(

@@ -51,11 +51,17 @@ class SignedCase(Case):
 
 @dataclass
 class SignedExpansion(Expansion):
-    """The program of right - left on the symbols of a domain."""
+    """The program of right - left on the symbols of a domain.
+
+    Attributes:
+        conditional: whether an assumption may fail somewhere in the domain.
+    """
+
+    conditional: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.exact = self.split_extremes = True
+        self.exact = True
         self._assumed = [
             jax.make_jaxpr(lambda instance, a=a: jnp.asarray(a.holds(instance), dtype=bool))(
                 dict(self.instance)
@@ -71,13 +77,15 @@ class SignedExpansion(Expansion):
         """
         for attempt in range(_MOST_POINTS):
             field = Field(Point(self.salt, attempt), until=self.until, exact=True)
-            functions = Functions(field, signs, split_extremes=True)
+            functions = Functions(field, signs, self.split_extremes)
             try:
                 self._assume(k, functions)
                 gap = self.gap(k, functions)
                 goals = tuple(_cleared(functions, entry) for entry in gap)
             except PointError:
                 continue
+            if not self.split_extremes and any(_extremes_in(field, goal) for goal in goals):
+                raise OpaqueError("an extreme")
             constraints = _constraints(field, functions, signs)
             return SignedCase(signs, functions.excluded, k, 0, field, goals, constraints)
         raise NotProvedError(f"none of {_MOST_POINTS} points has its roots")
@@ -90,13 +98,35 @@ class SignedExpansion(Expansion):
         """Leave a case in which an assumption fails; one without exact rules is not used."""
         exact = Exact(functions)
         symbols = {**self.instance, **self.domain.symbols(exact, self.domain.values[k])}
+        before = set(functions.excluded)
         for program in self._assumed:
             try:
                 (holds,) = evaluate(exact, program, [symbols[name] for name in self.names])
             except (Unconfirmed, NotProvedError):
+                self.conditional = True
                 continue
+            except CaseError:
+                self.conditional = True
+                raise
             if not np.all(holds):
+                self.conditional = True
                 raise UndefinedError
+        self.conditional |= set(functions.excluded) != before
+
+
+def _extremes_in(field: Field, a: Polynomial) -> bool:
+    """Whether a polynomial has a maximum, also within an exponential, a logarithm or a root."""
+    for number in {k for term in a for k, _ in term}:
+        atom = field.atoms[number]
+        if atom.kind == "extreme":
+            return True
+        if atom.kind in ("log", "root") and _extremes_in(field, atom.meaning):
+            return True
+        if atom.kind in ("exp", "cos", "sin"):
+            parts = [atom.meaning.top, *(field.factors[n] for n, _ in atom.meaning.below)]
+            if any(_extremes_in(field, part) for part in parts):
+                return True
+    return False
 
 
 def _cleared(functions: Functions, entry: Any) -> Polynomial:
@@ -209,6 +239,9 @@ class Samples:
                 values = self._evaluated(atom.meaning)[0]
                 valid &= values >= 0
                 values = np.abs(values)
+            elif atom.kind == "log":
+                values = np.log(self._evaluated(atom.meaning)[0])
+                valid &= np.isfinite(values)
             elif atom.kind == "cos":
                 values = np.cos(4 * values)
             elif atom.kind == "sin":

@@ -18,6 +18,7 @@ from attlas.verify.proofs.polynomials import ONE, Monomial, Polynomial
 MOST_MONOMIALS = 60
 """Monomials in the basis of one square."""
 _MOST_CANDIDATES = 20_000
+_MOST_EVEN = 300
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,12 @@ def _half_of_polytope(goal: Polynomial) -> list[Monomial] | None:
     ranges = [range(int(np.ceil(low / 2)), int(high // 2) + 1)
               for low, high in zip(exponents.min(0), exponents.max(0), strict=True)]  # fmt: skip
     if math.prod(map(len, ranges)) > _MOST_CANDIDATES:
-        return None
-    candidates = np.array(list(itertools.product(*ranges)), dtype=float).reshape(-1, len(variables))
+        candidates = _middles(exponents)
+        if candidates is None:
+            return None
+    else:
+        every = list(itertools.product(*ranges))
+        candidates = np.array(every, dtype=float).reshape(-1, len(variables))
     directions = np.random.default_rng(0).normal(size=(256, len(variables)))
     directions = np.vstack([directions, np.ones(len(variables)), -np.ones(len(variables))])
     supports = (exponents @ directions.T).max(axis=0)
@@ -116,6 +121,16 @@ def _half_of_polytope(goal: Polynomial) -> list[Monomial] | None:
         corners = useful
     rows = (zip(variables, row, strict=True) for row in sorted(corners, reverse=True))
     return [tuple((v, e) for v, e in row if e) for row in rows]
+
+
+def _middles(exponents: np.ndarray) -> np.ndarray | None:
+    """Halves of the even rows and of sums of two of them: fewer monomials, where all are many."""
+    half = exponents[(exponents % 2 == 0).all(axis=1)] / 2
+    if not 0 < len(half) <= _MOST_EVEN:
+        return None
+    middles = (half[:, None] + half[None]).reshape(-1, half.shape[1]) / 2
+    whole = middles[(middles % 1 == 0).all(axis=1)]
+    return np.unique(whole, axis=0)
 
 
 def _by_parity(

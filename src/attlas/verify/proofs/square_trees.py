@@ -15,6 +15,8 @@ from typing import Any
 from attlas.verify.proofs import polynomials as poly
 from attlas.verify.proofs.elements import Field, NotProvedError
 from attlas.verify.proofs.gram import Square, squares_agree, squares_of
+from attlas.verify.proofs.logarithms import has_logarithms, without_logarithms
+from attlas.verify.proofs.orderings import ordered
 from attlas.verify.proofs.polynomials import Polynomial
 from attlas.verify.proofs.signed_polynomials import (
     Samples,
@@ -26,6 +28,9 @@ from attlas.verify.proofs.signed_polynomials import (
 from attlas.verify.proofs.square_bases import degree
 
 PLAIN, POSITIVE = "real atoms", "positive atoms as squares"
+ROOTS = "powers of positive atoms as real numbers"
+MANIFEST = "terms of which none is negative"
+ORDERED = "distances of ordered atoms as squares"
 _HIGHEST = 16
 """Degree up to which a polynomial is written as squares."""
 _LONGEST = 1000
@@ -75,6 +80,7 @@ class Trees:
         if self._samples is None or self._samples[0] is not case:
             self._samples = case, Samples(case)
         samples = self._samples[1]
+        case.field.until = until
         if samples.refute(goal):
             raise NotProvedError("right - left is negative at a random point")
         tree = self._tree(case, samples, goal, until, 0)
@@ -89,6 +95,14 @@ class Trees:
             return {"form": PLAIN, "zero": True}
         if samples.refute(goal):
             return None
+        if _is_manifest(case.field, goal):
+            return {"form": MANIFEST, "terms": True}
+        if has_logarithms(case.field, goal):
+            lower = without_logarithms(case.field, goal)
+            if lower is not None and not samples.refute(lower):
+                tree = self._tree(case, samples, lower, until, depth)
+                if tree is not None:
+                    return {"tangents": True, "parts": [tree]}
         root = root_in(case.field, goal)
         if root is None:
             return self._leaf(case, goal, until)
@@ -143,6 +157,13 @@ def disagreement(case: SignedCase, goal: Polynomial, tree: Tree, documents: Sequ
     """
     if not goal:
         return ""
+    if "terms" in tree:
+        return "" if _is_manifest(case.field, goal) else "a term may be negative"
+    if "tangents" in tree:
+        lower = without_logarithms(case.field, goal)
+        if lower is None:
+            return "its logarithms have another form now"
+        return disagreement(case, lower, tree["parts"][0], documents)
     if "root" in tree:
         root = root_in(case.field, goal)
         if root is None or case.field.atoms[root].name != tree["root"]:
@@ -168,6 +189,14 @@ def disagreement(case: SignedCase, goal: Polynomial, tree: Tree, documents: Sequ
     return "its certificate has another form"
 
 
+def _is_manifest(field: Field, goal: Polynomial) -> bool:
+    """Whether no term can be negative."""
+    atoms = field.atoms
+    return all(
+        c > 0 and all(atoms[k].positive or e % 2 == 0 for k, e in t) for t, c in goal.items()
+    )
+
+
 def _leaves(case: SignedCase, goal: Polynomial) -> Iterator[_Leaf]:
     """The ways in which a polynomial is one in real variables, simple ones first."""
     for constraints in ((), case.constraints) if case.constraints else ((),):
@@ -178,10 +207,19 @@ def _leaves(case: SignedCase, goal: Polynomial) -> Iterator[_Leaf]:
         positive = [a for a in atoms if case.field.atoms[a].positive]
         if is_whole:
             yield _leaf_of(case.field, PLAIN, atoms, polynomials, {})
+        scales = {a: math.lcm(*(Fraction(e).denominator for e in exponents[a])) for a in positive}
+        if any(scale > 1 for scale in scales.values()):
+            yield _leaf_of(case.field, ROOTS, atoms, polynomials, scales)
         if positive:
-            scales = {a: 2 * math.lcm(*(Fraction(e).denominator for e in exponents[a]))
-                      for a in positive}  # fmt: skip
-            yield _leaf_of(case.field, POSITIVE, atoms, polynomials, scales)
+            doubled = {a: 2 * scale for a, scale in scales.items()}
+            yield _leaf_of(case.field, POSITIVE, atoms, polynomials, doubled)
+    distances = ordered(case.field, goal, case.constraints)
+    if distances:
+        atoms = sorted({a for term in distances for a, _ in term})
+        denominators = {a: [Fraction(e).denominator for t in distances for b, e in t if a == b]
+                        for a in atoms if case.field.atoms[a].positive}  # fmt: skip
+        doubled = {a: 2 * math.lcm(*each) for a, each in denominators.items()}
+        yield _leaf_of(case.field, ORDERED, atoms, [distances], doubled)
 
 
 def _leaf_of(

@@ -20,9 +20,10 @@ from attlas.claims.claim import Claim, Control
 from attlas.claims.kinds.inequality import Inequality
 from attlas.claims.proof import SQUARES, Proof
 from attlas.claims.verdict import Outcome
-from attlas.projects.loading import source_digest
 from attlas.verify.digits.confirm import confirmed
+from attlas.verify.proofs.confirmed_proof import CERTIFICATE, confirmed_proof
 from attlas.verify.proofs.elements import NotProvedError
+from attlas.verify.proofs.functions import OpaqueError
 from attlas.verify.proofs.guard import refuse_uncovered
 from attlas.verify.proofs.identities import read_by
 from attlas.verify.proofs.signed_polynomials import SignedCase, SignedExpansion
@@ -32,10 +33,15 @@ from attlas.verify.proofs.symbols import Domain, domain_of
 _SECONDS = 15.0
 """Seconds of a processor for the semidefinite programs of one claim."""
 _CHECKED = 3
+_DRAWS = 512
+"""Draws in which distributions, ends of intervals and other sets are recognised."""
+_ENDED = {"it takes too long", "its expressions have too many terms"}
+"""Reasons for which sets are not tried: their expressions have more terms."""
 _TRUSTED = (
-    "the tracing of JAX, the exact arithmetic and the rules of attlas.verify.proofs, and the "
-    "expansion of squares in fractions; no solver; a constant of the program that is the float "
-    "nearest to a fraction with a denominator of at most 1000, or to the root of one, stands for it"
+    "the tracing of JAX, the exact arithmetic and the rules of attlas.verify.proofs, "
+    "log x <= x - 1, and the expansion of squares in fractions; no solver; a constant of the "
+    "program that is the float nearest to a fraction with a denominator of at most 1000, or to the "
+    "root of one, stands for it"
 )
 _JUMPS = frozenset(
     {"lt", "le", "gt", "ge", "eq", "ne", "sign", "floor", "ceil", "round", "select_n", "cond"}
@@ -43,8 +49,11 @@ _JUMPS = frozenset(
 """Operations by which a side may be discontinuous."""
 
 
-def proved_by_squares(claim: Claim, *, seed: int = 0) -> Proof:
-    r"""Prove an inequality for all numbers of the signs that its sampler draws.
+def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = _SECONDS) -> Proof:
+    r"""Prove an inequality for all numbers of the signs, or of the sets, that its sampler draws.
+
+    Args:
+        seconds: seconds of a processor for the semidefinite programs of one domain.
 
     Raises:
         NotProvedError: says why not.
@@ -71,68 +80,104 @@ def proved_by_squares(claim: Claim, *, seed: int = 0) -> Proof:
             raise NotProvedError("its sides are computed outside of its program")
         reasons = []
         read = read_by(claim, {name: value[0] for name, value in batch.items()})
-        for discrete in (False, True):
+        tried: list[Domain] = []
+        for discrete, digits in ((False, 0), (False, 1), (False, 2), (True, 0)):
+            if digits and _ENDED & set(reasons):
+                continue
             try:
-                domain = domain_of(batch, read, discrete)
-                if discrete and domain.values == ({},):
-                    break
-                return _proved(claim, domain, batch, seed, discrete)
+                domain = domain_of(batch, read, discrete, _wide(claim, seed, digits), digits)
+                if (discrete and domain.values == ({},)) or (digits and not domain.sets):
+                    continue
+                if any(domain.sets and domain.sets == other.sets for other in tried):
+                    continue
+                tried.append(domain)
+                chosen = {"discrete": discrete, **({"digits": digits} if digits else {})}
+                return _proved(claim, domain, batch, seed, chosen, seconds)
             except NotProvedError as reason:
                 reasons.append(str(reason))
-    raise NotProvedError(reasons[0])
+    raise NotProvedError("; on sets: ".join(dict.fromkeys(reasons[:2])))
+
+
+def _wide(claim: Claim, seed: int, digits: int) -> Mapping[str, Any] | None:
+    """Draws in which sets are recognised."""
+    return claim.draw(seed, max(_DRAWS, claim.count)) if digits else None
 
 
 def _proved(
-    claim: Claim, domain: Domain, batch: Mapping[str, Any], seed: int, discrete: bool
+    claim: Claim,
+    domain: Domain,
+    batch: Mapping[str, Any],
+    seed: int,
+    chosen: Mapping[str, Any],
+    seconds: float,
 ) -> Proof:
-    cases = _cases(claim, domain, batch, {})
+    cases, split, domain = _cases(claim, domain, batch, {})
     refuse_uncovered(claim, domain, cases, batch, seed, assumed=True)
-    trees, until = Trees(), time.process_time() + _SECONDS
+    trees, until = Trees(), time.process_time() + seconds
     certificates = [[trees.tree(case, goal, until) for goal in case.goals] for case in cases]
     for control in claim.controls:
         if control.changes and control.expect is Outcome.VIOLATED:
-            _refuse_control(claim, domain, batch, control)
+            _refuse_control(claim, domain, batch, control, seconds)
     certificate = {
-        "discrete": discrete,
+        **chosen,
+        "seed": seed,
+        "split": split,
         "cases": [
             {"signs": dict(case.signs), "entries": entries}
             for case, entries in zip(cases, certificates, strict=True)
         ],
         "squares": trees.documents,
     }
-    proof = Proof(
+    return confirmed_proof(
+        claim,
         SQUARES,
         domain.sentence(not any(case.excluded for case in cases))
         + (" and its assumptions hold" if claim.assumptions else ""),
         domain.document(),
         _TRUSTED,
         certificate,
-        source_digest(claim.place[0], claim.home),
+        lambda proof: recheck_squares(claim, proof, seed=seed + 1),
+        CERTIFICATE,
     )
-    if why := recheck_squares(claim, proof, seed=seed + 1):
-        raise NotProvedError(f"its certificate does not confirm it: {why}")
-    return proof
 
 
 def _cases(
-    claim: Claim, domain: Domain, batch: Mapping[str, Any], changes: Mapping[str, Any]
-) -> tuple[SignedCase, ...]:
-    """The cases of signs with their polynomials; what continuity covers is not excluded."""
+    claim: Claim,
+    domain: Domain,
+    batch: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    split: bool | None = None,
+) -> tuple[tuple[SignedCase, ...], bool, Domain]:
+    """The cases of signs with their polynomials, how they came about, and the domain.
+
+    What continuity covers is not excluded, and the domain is closed then. Maxima that cancel, as
+    those in a softmax do, need no cases.
+
+    Args:
+        split: whether a maximum is one of its operands, by cases; None if only where it must be.
+    """
     instance = {name: value[0] for name, value in batch.items()}
     expansion = SignedExpansion(claim, domain, instance, changes, claim.name)
-    cases = expansion.signed_cases()
-    if claim.assumptions or _operations(expansion.program) & _JUMPS:
-        return cases
-    return tuple(replace(case, excluded={}) for case in cases)
+    expansion.split_extremes = bool(split)
+    try:
+        cases = expansion.signed_cases()
+    except OpaqueError as reason:
+        if split is not None:
+            raise NotProvedError(f"a case depends on {reason}") from reason
+        return _cases(claim, domain, batch, changes, split=True)
+    if expansion.conditional or _operations(expansion.program) & _JUMPS:
+        return cases, bool(split), domain
+    closed = tuple(replace(case, excluded={}) for case in cases)
+    return closed, bool(split), replace(domain, closed=True)
 
 
 def _refuse_control(
-    claim: Claim, domain: Domain, batch: Mapping[str, Any], control: Control
+    claim: Claim, domain: Domain, batch: Mapping[str, Any], control: Control, seconds: float
 ) -> None:
     """Refuse a proof if that of a false statement would be found too."""
     try:
-        cases, trees = _cases(claim, domain, batch, control.changes), Trees()
-        until = time.process_time() + _SECONDS
+        (cases, *_), trees = _cases(claim, domain, batch, control.changes), Trees()
+        until = time.process_time() + seconds
         for case in cases:
             for goal in case.goals:
                 trees.tree(case, goal, until)
@@ -148,13 +193,17 @@ def recheck_squares(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         Why the proof is not confirmed; empty where it is.
     """
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        batch = dict(claim.draw(0, claim.count))
+        certificate = proof.certificate
+        batch = dict(claim.draw(certificate.get("seed", 0), claim.count))
         read = read_by(claim, {name: value[0] for name, value in batch.items()})
         try:
-            domain = domain_of(batch, read, proof.certificate["discrete"])
+            digits = certificate.get("digits", 0)
+            wide = _wide(claim, certificate.get("seed", 0), digits)
+            domain = domain_of(batch, read, certificate["discrete"], wide, digits)
             if domain.document() != proof.where:
                 return "its sampler declares another domain now"
-            cases = _cases(claim, domain, batch, {})
+            # Proofs from before maxima could stay as they are have no word for it.
+            cases, *_ = _cases(claim, domain, batch, {}, certificate.get("split", True))
         except NotProvedError as reason:
             return str(reason)
         stored = proof.certificate["cases"]

@@ -7,6 +7,7 @@ truth values stays what was drawn. The sentence of the proof says so.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import numpy as np
 from attlas.verify.proofs.elements import Atom, NotProvedError
 from attlas.verify.proofs.exact_rules import Exact
 from attlas.verify.proofs.nodes import Node
+from attlas.verify.proofs.parametrisations import DEFINITE, Parametrisation, parametrisations
 
 _DRAWS = 16
 """Draws in all of which entries must agree to count as always equal."""
@@ -33,6 +35,8 @@ class Domain:
         values: the values of the arrays that stay numbers.
         links: entries that are always equal or opposite to another one, by name, with the array
             and place of that one and the sign.
+        sets: of each array whose entries are functions of free numbers, the set in which it lies.
+        closed: whether what is proved inside of these sets holds on their boundary.
     """
 
     signs: Mapping[str, int]
@@ -40,6 +44,8 @@ class Domain:
     fixed: Mapping[str, np.ndarray]
     values: tuple[Mapping[str, Any], ...]
     links: Mapping[str, tuple[str, tuple[int, ...], int]] = field(default_factory=dict)
+    sets: Mapping[str, Parametrisation] = field(default_factory=dict)
+    closed: bool = False
 
     def sentence(self, everywhere: bool) -> str:
         """The domain in words.
@@ -53,12 +59,19 @@ class Domain:
             names = [
                 f"{name} of shape {self.shapes[name]}" if self.shapes[name] else name
                 for name in sorted(self.signs)
-                if self.signs[name] == sign
+                if self.signs[name] == sign and name not in self.sets
             ]
             if names:
                 groups.append(f"{word} {', '.join(names)}")
         begin = "for all " if everywhere else "for almost all "
         parts = [begin + " and ".join(groups)] if groups else []
+        if self.sets:
+            sets = " and ".join(
+                where.words(name, self.shapes[name], self.closed)
+                for name, where in sorted(self.sets.items())
+            )
+            almost = "" if everywhere or groups else "almost "
+            parts = [f"{parts[0]} and {sets}" if parts else f"for {almost}{sets}"]
         constants = sorted(name for name, v in self.fixed.items() if np.isfinite(v).any())
         if constants:
             parts.append(f"with the entries of {', '.join(constants)} that never vary as drawn")
@@ -73,7 +86,9 @@ class Domain:
 
     def document(self) -> dict[str, Any]:
         """The domain as plain JSON."""
+        sets = {name: where.document() for name, where in sorted(self.sets.items())}
         return {
+            **({"sets": sets} if sets else {}),
             "signs": dict(self.signs),
             "shapes": {name: list(shape) for name, shape in self.shapes.items()},
             "fixed": {
@@ -99,6 +114,9 @@ class Domain:
         """
         instance: dict[str, Any] = dict(values)
         for name, shape in self.shapes.items():
+            if name in self.sets:
+                instance[name] = self._in_set(exact, name)
+                continue
             array = np.empty(shape, dtype=object)
             for place in np.ndindex(shape):
                 constant = self.fixed[name][place]
@@ -114,12 +132,40 @@ class Domain:
             name, place, link = self.links[label]
             size = self._symbol(exact, name, place)
             return -size if link < 0 else size
+        return self._free(exact, label, self.signs[name])
+
+    def _in_set(self, exact: Exact, name: str) -> np.ndarray:
+        """An array of a set, by symbols for its free numbers."""
+        return self.sets[name].entries(
+            self.shapes[name],
+            lambda place, positive: self._free(exact, entry_name(name, place), int(positive)),
+            exact.functions.power,
+            Fraction(1, 2),
+            exact.real,
+        )
+
+    @staticmethod
+    def _free(exact: Exact, label: str, sign: int) -> Node:
         decided = exact.functions.signs.get(label, 0)
-        sign = self.signs[name] or decided
+        sign = sign or decided
         size = Node.of(exact.field.symbol(Atom(f"|{label}|" if sign else label, bool(sign))))
         if decided:
             exact.functions.excluded[label] = size.expanded()
         return -size if sign < 0 else size
+
+    def numbers(self, instance: Mapping[str, Any]) -> dict[str, float] | None:
+        """The numbers for which symbols stand, by name; None where a set is left."""
+        numbers: dict[str, float] = {}
+        for name in self.signs:
+            array = np.asarray(instance[name])
+            if name not in self.sets:
+                numbers |= {entry_name(name, p): float(array[p]) for p in np.ndindex(array.shape)}
+                continue
+            free = self.sets[name].parameters(array, self.closed)
+            if free is None:
+                return None
+            numbers |= {entry_name(name, place): value for place, value in free.items()}
+        return numbers
 
 
 def entry_name(name: str, place: tuple[int, ...]) -> str:
@@ -132,12 +178,21 @@ def entry_name(name: str, place: tuple[int, ...]) -> str:
     return f"{name}[{','.join(map(str, place))}]" if place else name
 
 
-def domain_of(batch: Mapping[str, Any], read: set[str], discrete: bool) -> Domain:
+def domain_of(
+    batch: Mapping[str, Any],
+    read: set[str],
+    discrete: bool,
+    wide: Mapping[str, Any] | None = None,
+    digits: int = 1,
+) -> Domain:
     """The domain that the draws of a batch declare.
 
     Args:
         read: arrays that the sides read.
         discrete: whether arrays of few different values stay numbers.
+        wide: draws in which distributions, intervals, definite matrices and unit vectors are
+            recognised; None for signs alone.
+        digits: of the ends of intervals, in units of their width.
 
     Raises:
         NotProvedError: if arrays that stay numbers have too many different values.
@@ -159,7 +214,28 @@ def domain_of(batch: Mapping[str, Any], read: set[str], discrete: bool) -> Domai
         fixed[name] = np.where(same, array[0], np.nan)
     floats = {name: arrays[name] for name in signs}
     links = linked({name: v for name, v in floats.items() if len(v) >= _DRAWS}, fixed)
-    return Domain(signs, shapes, fixed, _values(arrays, few), links)
+    found: dict[str, Parametrisation] = {}
+    if wide is not None:
+        found = _sets({name: np.asarray(wide[name]) for name in signs}, fixed, links, digits)
+    links = {label: link for label, link in links.items() if link[0] not in found}
+    return Domain(signs, shapes, fixed, _values(arrays, few), links, found)
+
+
+def _sets(
+    arrays: Mapping[str, np.ndarray],
+    fixed: Mapping[str, np.ndarray],
+    links: Mapping[str, tuple[str, tuple[int, ...], int]],
+    digits: int,
+) -> dict[str, Parametrisation]:
+    """The sets of arrays without constants, that are not tied to entries of others."""
+    free = {name: v for name, v in arrays.items() if np.isnan(fixed[name]).all()}
+    found = parametrisations(free, digits)
+    for label, (name, _, _) in links.items():
+        own = label.partition("[")[0]
+        if own != name or (own in found and found[own].kind != DEFINITE):
+            found.pop(own, None)
+            found.pop(name, None)
+    return found
 
 
 def linked(

@@ -16,11 +16,11 @@ from attlas.claims.claim import Claim
 from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.proof import INTERVALS, Proof
 from attlas.claims.verdict import Outcome, Witness
-from attlas.projects.loading import source_digest
 from attlas.verify import intervals as iv
 from attlas.verify.certify import enclosed_gap
 from attlas.verify.digits.confirm import confirmed
 from attlas.verify.intervals import Interval, Undecided
+from attlas.verify.proofs.confirmed_proof import confirmed_proof
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.fine_intervals import finely_enclosed_gap
 
@@ -60,23 +60,15 @@ def proved_at_witness(claim: Claim) -> Proof:
     margin, trusted = _margin(claim, witness, fails)
     if not margin > 0:
         raise NotProvedError("intervals are too wide to tell the sides apart at its witness")
-    proof = Proof(
+    return confirmed_proof(
+        claim,
         INTERVALS,
         f"to {'fail' if fails else 'hold'} at its stored witness",
-        {
-            "signs": {},
-            "shapes": {name: list(np.shape(v)) for name, v in witness.items()},
-            "fixed": {},
-            "values": [],
-            "links": {},
-        },
+        {"shapes": {name: list(np.shape(v)) for name, v in witness.items()}},
         trusted,
         {"fails": fails, "margin": margin, "witness": digest_of(witness)},
-        source_digest(claim.place[0], claim.home),
+        lambda proof: recheck_at_witness(claim, proof),
     )
-    if why := recheck_at_witness(claim, proof):
-        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
-    return proof
 
 
 def _margin(claim: Claim, witness: Witness, fails: bool) -> tuple[float, str]:

@@ -22,7 +22,7 @@ from attlas.claims.first_order.problem import StatedBound
 from attlas.claims.proof import PERFORMANCE, Proof
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
-from attlas.projects.loading import source_digest
+from attlas.verify.proofs.confirmed_proof import CERTIFICATE, confirmed_proof
 from attlas.verify.proofs.elements import NotProvedError
 
 _TRUSTED = (
@@ -88,12 +88,16 @@ def _failing(claim: Claim, stated: StatedBound, run: Run) -> Proof:
 
 
 def _proof(claim: Claim, domain: str, document: dict[str, Any]) -> Proof:
-    where: dict[str, Any] = {"signs": {}, "shapes": {}, "fixed": {}, "values": [], "links": {}}
-    source = source_digest(claim.place[0], claim.home)
-    proof = Proof(PERFORMANCE, domain, where, _TRUSTED, document, source)
-    if why := recheck_worst_case(claim, proof):
-        raise NotProvedError(f"its certificate does not confirm it: {why}")
-    return proof
+    return confirmed_proof(
+        claim,
+        PERFORMANCE,
+        domain,
+        {},
+        _TRUSTED,
+        document,
+        lambda proof: recheck_worst_case(claim, proof),
+        CERTIFICATE,
+    )
 
 
 def _digits(number: Fraction) -> str:
