@@ -57,6 +57,7 @@ class Field:
         values: the values of the atoms there.
         factors: polynomials of two or more terms with integer coefficients without a common
             divisor, content 1 and a positive leading coefficient.
+        poles: polynomials by which something was divided.
         left: products of two terms that the budget still allows.
         until: processor time at which it ends.
         expanded: products of two terms that the expansion of one expression may take.
@@ -71,6 +72,7 @@ class Field:
     atoms: list[Atom] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
     factors: list[Polynomial] = field(default_factory=list)
+    poles: list[Polynomial] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
     _places: dict[Any, int] = field(default_factory=dict)
     _roots: dict[int, Polynomial] = field(default_factory=dict)
@@ -301,6 +303,7 @@ class Element:
         """
         if not self.top:
             raise NotProvedError("a denominator is zero")
+        self.field.poles.append(self.top)
         coefficient, common, number = self.field.split(self.top)
         result = self.field.inverse(common) * poly.whole(1 / Fraction(coefficient))
         if number is not None:

@@ -120,7 +120,7 @@ class Functions:
         """The sign of a factor, or a case."""
         factor = self.field.factors[number]
         if all(c > 0 and all(self._is_square(*part) for part in t) for t, c in factor.items()):
-            if strict and not self._never_vanishes(factor):
+            if strict and not self.never_vanishes(factor):
                 self.excluded[self.field.text(factor)] = Element(self.field, factor)
             return 1
         return self._decided(self.field.text(factor), factor)
@@ -130,12 +130,12 @@ class Functions:
         atom = self.field.atoms[number]
         if atom.kind in ("extreme", "large"):
             raise OpaqueError(atom.name)
-        if atom.kind == "root" and not self._never_vanishes(atom.meaning):
+        if atom.kind == "root" and not self.never_vanishes(atom.meaning):
             self.excluded[self.field.text(atom.meaning)] = Element(self.field, atom.meaning)
         elif not atom.positive:
             self.excluded[atom.name] = self.field.symbol(atom)
 
-    def _never_vanishes(self, factor: Polynomial) -> bool:
+    def never_vanishes(self, factor: Polynomial) -> bool:
         """Whether a factor has no negative term, and one without squares that may vanish."""
         atoms = self.field.atoms
         return all(

@@ -7,7 +7,7 @@ same must fail for each control.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +60,24 @@ def read_by(claim: Claim, instance: Instance) -> set[str]:
     return {n for n, v in zip(names, program.jaxpr.invars, strict=True) if v in needed}
 
 
-def program_of(claim: Claim, instance: Instance, changes: Mapping[str, Any]) -> Any:
-    """The program of left - right, without operations on which it does not depend."""
+def program_of(
+    claim: Claim,
+    instance: Instance,
+    changes: Mapping[str, Any],
+    transform: Callable[[Any], Any] | None = None,
+) -> Any:
+    """The program of left - right, without operations on which it does not depend.
+
+    Args:
+        transform: from left - right, as a function of an instance, to what is traced in its place.
+    """
 
     def gap(instance: Instance) -> Array:
         sides = claim.sides(instance, changes)
         return jnp.asarray(sides.left, dtype=float) - jnp.asarray(sides.right, dtype=float)
 
-    closed = jax.make_jaxpr(gap)(dict(instance))
+    traced = gap if transform is None else transform(gap)
+    closed = jax.make_jaxpr(traced)(dict(instance))
     body = closed.jaxpr
     needed = {v for v in body.outvars if not hasattr(v, "val")}
     equations = []
@@ -91,9 +101,10 @@ class Expansion:
     salt: str
     exact: bool = False
     split_extremes: bool = False
+    transform: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        self.program = program_of(self.claim, self.instance, self.changes)
+        self.program = program_of(self.claim, self.instance, self.changes, self.transform)
         self.names = sorted(self.instance)
         self.until = 0.0
 

@@ -19,6 +19,7 @@ from attlas.verify.proofs.identities import read_by, vanishes
 from attlas.verify.proofs.paths import digest_of, proved_paths
 from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
+from attlas.verify.proofs.slopes import NO_SIGN, proved_by_slopes
 from attlas.verify.proofs.squares import proved_by_squares
 from attlas.verify.proofs.symbols import Domain, domain_of
 from attlas.verify.proofs.witnesses import proved_at_witness
@@ -116,9 +117,14 @@ def _proved_inequality(claim: Claim, seed: int, limit: Mapping[str, float]) -> P
     except NotProvedError as reason:
         algebra = str(reason)
     try:
+        return proved_by_slopes(claim, seed=seed, **limit)
+    except NotProvedError as reason:
+        slopes = "" if str(reason) in (NO_SIGN, algebra) else f"; by derivatives: {reason}"
+    try:
         return proved_on_box(claim, seed=seed, **limit)
     except NotProvedError as reason:
-        return str(reason) if str(reason) == algebra else f"{reason}; by squares: {algebra}"
+        text = str(reason) if str(reason) == algebra else f"{reason}; by squares: {algebra}"
+        return f"{text}{slopes}"
 
 
 def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:

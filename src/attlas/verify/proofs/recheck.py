@@ -21,6 +21,7 @@ from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.boxes import recheck_on_box
 from attlas.verify.proofs.enumeration import recheck_enumeration
 from attlas.verify.proofs.exact_rules import meant, meant_square
+from attlas.verify.proofs.slopes import recheck_slopes
 from attlas.verify.proofs.squares import recheck_squares
 from attlas.verify.proofs.witnesses import recheck_at_witness
 from attlas.verify.proofs.worst_cases import recheck_worst_case
@@ -65,6 +66,8 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         return recheck_at_witness(claim, proof)
     if proof.method == PERFORMANCE:
         return recheck_worst_case(claim, proof)
+    if proof.method == SQUARES and "slope" in proof.certificate:
+        return recheck_slopes(claim, proof, seed=seed)
     if proof.method == SQUARES:
         return recheck_squares(claim, proof, seed=seed)
     if proof.method == BOX:

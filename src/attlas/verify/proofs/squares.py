@@ -9,7 +9,7 @@ compared in fractions, without the solver that they came from.
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,14 +30,14 @@ from attlas.verify.proofs.signed_polynomials import SignedCase, SignedExpansion
 from attlas.verify.proofs.square_trees import Trees, disagreement
 from attlas.verify.proofs.symbols import Domain, domain_of
 
-_SECONDS = 15.0
+SECONDS = 15.0
 """Seconds of a processor for the semidefinite programs of one claim."""
 _CHECKED = 3
 _DRAWS = 512
 """Draws in which distributions, ends of intervals and other sets are recognised."""
-_ENDED = {"it takes too long", "its expressions have too many terms"}
+ENDED = {"it takes too long", "its expressions have too many terms"}
 """Reasons for which sets are not tried: their expressions have more terms."""
-_TRUSTED = (
+TRUSTED = (
     "the tracing of JAX, the exact arithmetic and the rules of attlas.verify.proofs, "
     "log x <= x - 1, and the expansion of squares in fractions; no solver; a constant of the "
     "program that is the float nearest to a fraction with a denominator of at most 1000, or to the "
@@ -49,7 +49,7 @@ _JUMPS = frozenset(
 """Operations by which a side may be discontinuous."""
 
 
-def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = _SECONDS) -> Proof:
+def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = SECONDS) -> Proof:
     r"""Prove an inequality for all numbers of the signs, or of the sets, that its sampler draws.
 
     Args:
@@ -75,17 +75,14 @@ def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = _SECONDS)
     if claim.expect.outcome is not Outcome.SUPPORTED:
         raise NotProvedError("it is expected to be violated")
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        batch = dict(claim.draw(seed, claim.count))
-        if {"left", "right"} <= batch.keys():
-            raise NotProvedError("its sides are computed outside of its program")
+        batch, read = read_draws(claim, seed)
         reasons = []
-        read = read_by(claim, {name: value[0] for name, value in batch.items()})
         tried: list[Domain] = []
         for discrete, digits in ((False, 0), (False, 1), (False, 2), (True, 0)):
-            if digits and _ENDED & set(reasons):
+            if digits and ENDED & set(reasons):
                 continue
             try:
-                domain = domain_of(batch, read, discrete, _wide(claim, seed, digits), digits)
+                domain = domain_for(claim, batch, read, seed, digits, discrete)
                 if (discrete and domain.values == ({},)) or (digits and not domain.sets):
                     continue
                 if any(domain.sets and domain.sets == other.sets for other in tried):
@@ -98,9 +95,33 @@ def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = _SECONDS)
     raise NotProvedError("; on sets: ".join(dict.fromkeys(reasons[:2])))
 
 
-def _wide(claim: Claim, seed: int, digits: int) -> Mapping[str, Any] | None:
-    """Draws in which sets are recognised."""
-    return claim.draw(seed, max(_DRAWS, claim.count)) if digits else None
+def read_draws(claim: Claim, seed: int) -> tuple[dict[str, Any], set[str]]:
+    """The draws of a claim, and the arrays that its sides read.
+
+    Raises:
+        NotProvedError: if its sampler computes the sides.
+    """
+    batch = dict(claim.draw(seed, claim.count))
+    if {"left", "right"} <= batch.keys():
+        raise NotProvedError("its sides are computed outside of its program")
+    return batch, read_by(claim, {name: value[0] for name, value in batch.items()})
+
+
+def domain_for(
+    claim: Claim,
+    batch: Mapping[str, Any],
+    read: set[str],
+    seed: int,
+    digits: int,
+    discrete: bool = False,
+) -> Domain:
+    """The domain of draws, of signs alone or with the sets that many draws of a seed lie in.
+
+    Args:
+        digits: of the ends of intervals, 0 for signs alone.
+    """
+    wide = claim.draw(seed, max(_DRAWS, claim.count)) if digits else None
+    return domain_of(batch, read, discrete, wide, digits)
 
 
 def _proved(
@@ -111,7 +132,7 @@ def _proved(
     chosen: Mapping[str, Any],
     seconds: float,
 ) -> Proof:
-    cases, split, domain = _cases(claim, domain, batch, {})
+    cases, split, domain = cases_of(claim, domain, batch, {})
     refuse_uncovered(claim, domain, cases, batch, seed, assumed=True)
     trees, until = Trees(), time.process_time() + seconds
     certificates = [[trees.tree(case, goal, until) for goal in case.goals] for case in cases]
@@ -134,19 +155,20 @@ def _proved(
         domain.sentence(not any(case.excluded for case in cases))
         + (" and its assumptions hold" if claim.assumptions else ""),
         domain.document(),
-        _TRUSTED,
+        TRUSTED,
         certificate,
         lambda proof: recheck_squares(claim, proof, seed=seed + 1),
         CERTIFICATE,
     )
 
 
-def _cases(
+def cases_of(
     claim: Claim,
     domain: Domain,
     batch: Mapping[str, Any],
     changes: Mapping[str, Any],
     split: bool | None = None,
+    transform: Callable[[Any], Any] | None = None,
 ) -> tuple[tuple[SignedCase, ...], bool, Domain]:
     """The cases of signs with their polynomials, how they came about, and the domain.
 
@@ -155,16 +177,17 @@ def _cases(
 
     Args:
         split: whether a maximum is one of its operands, by cases; None if only where it must be.
+        transform: from left - right to the function that must not be positive in its place.
     """
     instance = {name: value[0] for name, value in batch.items()}
-    expansion = SignedExpansion(claim, domain, instance, changes, claim.name)
+    expansion = SignedExpansion(claim, domain, instance, changes, claim.name, transform=transform)
     expansion.split_extremes = bool(split)
     try:
         cases = expansion.signed_cases()
     except OpaqueError as reason:
         if split is not None:
             raise NotProvedError(f"a case depends on {reason}") from reason
-        return _cases(claim, domain, batch, changes, split=True)
+        return cases_of(claim, domain, batch, changes, True, transform)
     if expansion.conditional or _operations(expansion.program) & _JUMPS:
         return cases, bool(split), domain
     closed = tuple(replace(case, excluded={}) for case in cases)
@@ -176,7 +199,7 @@ def _refuse_control(
 ) -> None:
     """Refuse a proof if that of a false statement would be found too."""
     try:
-        (cases, *_), trees = _cases(claim, domain, batch, control.changes), Trees()
+        (cases, *_), trees = cases_of(claim, domain, batch, control.changes), Trees()
         until = time.process_time() + seconds
         for case in cases:
             for goal in case.goals:
@@ -194,16 +217,14 @@ def recheck_squares(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """
     with jax.enable_x64(True), np.errstate(all="ignore"):
         certificate = proof.certificate
-        batch = dict(claim.draw(certificate.get("seed", 0), claim.count))
-        read = read_by(claim, {name: value[0] for name, value in batch.items()})
+        drawn, digits = certificate.get("seed", 0), certificate.get("digits", 0)
         try:
-            digits = certificate.get("digits", 0)
-            wide = _wide(claim, certificate.get("seed", 0), digits)
-            domain = domain_of(batch, read, certificate["discrete"], wide, digits)
+            batch, read = read_draws(claim, drawn)
+            domain = domain_for(claim, batch, read, drawn, digits, certificate["discrete"])
             if domain.document() != proof.where:
                 return "its sampler declares another domain now"
             # Proofs from before maxima could stay as they are have no word for it.
-            cases, *_ = _cases(claim, domain, batch, {}, certificate.get("split", True))
+            cases, *_ = cases_of(claim, domain, batch, {}, certificate.get("split", True))
         except NotProvedError as reason:
             return str(reason)
         stored = proof.certificate["cases"]
@@ -215,10 +236,10 @@ def recheck_squares(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
             for goal, tree in zip(case.goals, document["entries"], strict=True):
                 if why := disagreement(case, goal, tree, proof.certificate["squares"]):
                     return why
-        return _in_digits(claim, claim.draw(seed, claim.count))
+        return disagreement_in_digits(claim, claim.draw(seed, claim.count))
 
 
-def _in_digits(claim: Claim, batch: Mapping[str, Any]) -> str:
+def disagreement_in_digits(claim: Claim, batch: Mapping[str, Any]) -> str:
     """Why a few instances in digits do not confirm a proof; empty where they do."""
     instances = ({name: value[k] for name, value in batch.items()} for k in range(claim.count))
     held = (i for i in instances if all(bool(a.holds(i)) for a in claim.assumptions))
