@@ -13,6 +13,7 @@ from attlas.claims.claim import Control
 from attlas.claims.proof import Proof
 from attlas.claims.statement import inequality
 from attlas.verify.proofs import polynomials as poly
+from attlas.verify.proofs.confirmed_proof import CERTIFICATE, confirmed_proof
 from attlas.verify.proofs.elements import Atom, Field, NotProvedError
 from attlas.verify.proofs.gram import square_root
 from attlas.verify.proofs.logarithms import without_logarithms
@@ -242,3 +243,13 @@ def test_ordered_atoms_are_sums_of_distances():
     assert result == {((a, 1),): 1, ((b, 1),): 1}
     assert ordered(field, {((c, 1),): 1, poly.ONE: -2}, above) == {((c, 1),): 1}
     assert ordered(field, {((a, 1),): 1}, ()) is None
+
+
+def test_a_proof_that_another_check_does_not_confirm_is_none():
+    claim = stated(*TRUE["Gibbs"][:2])
+    details = (claim, "by hand", "for all", {"shapes": {"x": [3]}}, "nothing", {})
+    proof = confirmed_proof(*details, lambda proof: "")
+    assert proof.where["shapes"] == {"x": [3]}
+    assert proof.where["links"] == {}
+    with pytest.raises(NotProvedError, match="^its certificate does not confirm it: it is wrong$"):
+        confirmed_proof(*details, lambda proof: "it is wrong", CERTIFICATE)
