@@ -251,5 +251,5 @@ def test_a_proof_that_another_check_does_not_confirm_is_none():
     proof = confirmed_proof(*details, lambda proof: "")
     assert proof.where["shapes"] == {"x": [3]}
     assert proof.where["links"] == {}
-    with pytest.raises(NotProvedError, match="^its certificate does not confirm it: it is wrong$"):
+    with pytest.raises(NotProvedError, match="certificate does not confirm it: it is wrong"):
         confirmed_proof(*details, lambda proof: "it is wrong", CERTIFICATE)

@@ -198,8 +198,8 @@ def _proved(claim: Claim, batch: dict[str, np.ndarray], seed: int, seconds: floa
             except NotProvedError as reason:
                 why = str(reason)
                 continue
-            found = replace(box, ratio=ratio)
-            return _confirmed(claim, batch, coordinates, found, inside, parts, seed, seconds)
+            narrow = replace(box, ratio=ratio)
+            return _confirmed(claim, batch, coordinates, narrow, inside, parts, seed, seconds)
     raise NotProvedError(why)
 
 

@@ -25,10 +25,10 @@ def confirmed_proof(
     """The proof of a claim, which another check confirms.
 
     Args:
-        domain: for what it is proved, as a sentence.
+        domain: the domain of the proof as a sentence.
         where: the same as plain JSON; what it leaves out is empty.
         disagreement: why a check does not confirm a proof, empty where it does.
-        by: what that check is.
+        by: the name of that check in a refusal.
 
     Raises:
         NotProvedError: says why it is not confirmed.

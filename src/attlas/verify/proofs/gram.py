@@ -106,8 +106,8 @@ def squares_of(
         return []
     if (plain := _plain_squares(goal)) is not None:
         return plain
-    if (whole := square_root(goal)) is not None:
-        return [whole]
+    if (single := square_root(goal)) is not None:
+        return [single]
     scale = max(abs(Fraction(c)) for c in goal.values())
     scaled: Polynomial = {m: Fraction(c) / scale for m, c in goal.items()}
     for blocks in bases(goal, constraints):

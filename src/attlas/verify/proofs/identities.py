@@ -69,7 +69,7 @@ def program_of(
     """The program of left - right, without operations on which it does not depend.
 
     Args:
-        transform: from left - right, as a function of an instance, to what is traced in its place.
+        transform: a map from left - right to the function that is traced in its place.
     """
 
     def gap(instance: Instance) -> Array:

@@ -55,10 +55,10 @@ def without_logarithms(field: Field, a: Polynomial) -> Polynomial | None:
         >>> without_logarithms(field, {((x, 1),): 1, (): -1, ((log, 1),): -1})
         {}
     """
-    parts = _linear(field, a)
-    if parts is None:
+    linear = _linear(field, a)
+    if linear is None:
         return None
-    rest, weights = parts
+    remainder, weights = linear
     bases: dict[int, Polynomial] = {k: field.atoms[k].meaning for k in weights}
     try:
         weight, weights = _common(field, weights, bases)
@@ -68,19 +68,19 @@ def without_logarithms(field: Field, a: Polynomial) -> Polynomial | None:
                 groups.setdefault(term, {})[k] = c
         if not all(_is_nonnegative(field, term) for term in groups):
             return None
-        return _by_tangents(field, rest, weight, groups, bases)
+        return _by_tangents(field, remainder, weight, groups, bases)
     except LargeError:
         return None
 
 
 def _linear(field: Field, a: Polynomial) -> tuple[Polynomial, dict[int, Polynomial]] | None:
     """What has no logarithm, and the polynomial beside each logarithm."""
-    rest: Polynomial = {}
+    remainder: Polynomial = {}
     weights: dict[int, Polynomial] = {}
     for term, c in a.items():
         logs = [(k, e) for k, e in term if field.atoms[k].kind == "log"]
         if not logs:
-            rest[term] = c
+            remainder[term] = c
             continue
         if (
             len(logs) > 1
@@ -89,7 +89,7 @@ def _linear(field: Field, a: Polynomial) -> tuple[Polynomial, dict[int, Polynomi
         ):
             return None
         weights.setdefault(logs[0][0], {})[tuple(p for p in term if p[0] != logs[0][0])] = c
-    return rest, weights
+    return remainder, weights
 
 
 def _is_nonnegative(field: Field, term: Monomial) -> bool:
@@ -108,12 +108,12 @@ def _common(
     return common, weights
 
 
-def _divided(parts: Iterable[Polynomial], base: Polynomial) -> list[Polynomial] | None:
+def _divided(linear: Iterable[Polynomial], base: Polynomial) -> list[Polynomial] | None:
     """Each polynomial over another one, None if it does not divide them all."""
     quotients = []
     if len(base) < 2:
         return None
-    for part in parts:
+    for part in linear:
         if not part or len(part) > _LONGEST or len(part) < len(base):
             return None
         lower = poly.quotient(part, base, len(part))
@@ -125,7 +125,7 @@ def _divided(parts: Iterable[Polynomial], base: Polynomial) -> list[Polynomial] 
 
 def _by_tangents(
     field: Field,
-    rest: Polynomial,
+    remainder: Polynomial,
     weight: Polynomial,
     groups: dict[Monomial, dict[int, Number]],
     bases: dict[int, Polynomial],
@@ -147,7 +147,7 @@ def _by_tangents(
         left = {k: highest[k] - powers.get(k, 0) for k in bases}
         product = _product(field, {term: poly.whole(scale)}, left, bases)
         inverse = poly.add(inverse, product)
-    total = poly.add(rest, field.multiply(weight, plain))
+    total = poly.add(remainder, field.multiply(weight, plain))
     total = _product(field, total, highest, bases)
     total = poly.add(total, field.multiply(weight, inverse), -1)
     for base in bases.values():

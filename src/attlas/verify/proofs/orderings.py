@@ -20,7 +20,7 @@ def ordered(field: Field, goal: Polynomial, constraints: Sequence[Polynomial]) -
     """A polynomial in which an atom stands for its distance to the next lower one.
 
     Args:
-        constraints: what is not negative in the case; differences of positive atoms are used.
+        constraints: polynomials at least zero in the case; differences of atoms are used.
 
     Returns:
         The polynomial, None where nothing is ordered, or where it has too many terms.
@@ -61,22 +61,22 @@ def _above(field: Field, constraints: Sequence[Polynomial]) -> dict[int, tuple[i
     """For each atom, the highest one below it, or the number below it."""
     lower: dict[int, dict[int, Fraction]] = {}
     for constraint in constraints:
-        parts = {term: Fraction(c) for term, c in constraint.items()}
-        up = [t for t, c in parts.items() if c > 0]
-        down = [t for t, c in parts.items() if c < 0]
+        coefficients = {term: Fraction(c) for term, c in constraint.items()}
+        up = [t for t, c in coefficients.items() if c > 0]
+        down = [t for t, c in coefficients.items() if c < 0]
         if len(up) != 1 or len(down) != 1 or not _is_atom(field, up[0]):
             continue
-        share = -parts[down[0]] / parts[up[0]]
+        share = -coefficients[down[0]] / coefficients[up[0]]
         if down[0] == poly.ONE:
             lower.setdefault(up[0][0][0], {})[_CONSTANT] = share
         elif _is_atom(field, down[0]) and share == 1:
             lower.setdefault(up[0][0][0], {})[down[0][0][0]] = share
-    chosen = {}
+    nearest = {}
     for atom, below in lower.items():
         # The one that has most below it: it is above the others, if they are ordered.
         best = max(below, key=lambda b: (len(lower.get(b, {})), b != _CONSTANT, -b))
-        chosen[atom] = best, below[best]
-    return chosen if _is_acyclic(chosen) else {}
+        nearest[atom] = best, below[best]
+    return nearest if _is_acyclic(nearest) else {}
 
 
 def _is_atom(field: Field, term: tuple) -> bool:

@@ -165,7 +165,7 @@ def parametrisations(arrays: Mapping[str, np.ndarray], digits: int) -> dict[str,
         >>> parametrisations({"p": draws}, 1)
         {'p': Parametrisation(kind='distribution', ends=(0.0, 0.0))}
     """
-    found = {}
+    sets = {}
     for name, draws in arrays.items():
         if len(draws) < _LEAST_DRAWS or not np.isfinite(draws).all() or not draws[0].size:
             continue
@@ -176,8 +176,8 @@ def parametrisations(arrays: Mapping[str, np.ndarray], digits: int) -> dict[str,
         where = next((p for p in map(Parametrisation, kinds) if _contains(p, draws)), None)
         where = where or _interval(draws, digits)
         if where is not None:
-            found[name] = where
-    return found
+            sets[name] = where
+    return sets
 
 
 def _interval(draws: np.ndarray, digits: int) -> Parametrisation | None:

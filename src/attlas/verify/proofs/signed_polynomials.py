@@ -123,8 +123,8 @@ def _extremes_in(field: Field, a: Polynomial) -> bool:
         if atom.kind in ("log", "root") and _extremes_in(field, atom.meaning):
             return True
         if atom.kind in ("exp", "cos", "sin"):
-            parts = [atom.meaning.top, *(field.factors[n] for n, _ in atom.meaning.below)]
-            if any(_extremes_in(field, part) for part in parts):
+            polynomials = [atom.meaning.top, *(field.factors[n] for n, _ in atom.meaning.below)]
+            if any(_extremes_in(field, polynomial) for polynomial in polynomials):
                 return True
     return False
 

@@ -54,7 +54,7 @@ class Slope:
     place: tuple[int, ...]
     depth: int
 
-    def parts(self) -> list[tuple[int, bool]]:
+    def statements(self) -> list[tuple[int, bool]]:
         """What is proved: the order of a derivative, and whether it is taken at zero."""
         return [(k, True) for k in range(self.depth)] + [(self.depth, False)]
 
@@ -174,7 +174,7 @@ def _proved(
 ) -> Proof:
     domain = _smooth(claim, domain, batch, seed)
     trees = Trees()
-    parts = _trees(claim, domain, batch, slope, {}, trees, seconds)
+    statements = _trees(claim, domain, batch, slope, {}, trees, seconds)
     for control in claim.controls:
         if control.changes and control.expect is Outcome.VIOLATED:
             try:
@@ -192,7 +192,7 @@ def _proved(
             "digits": digits,
             "seed": seed,
             "slope": [slope.name, list(slope.place), slope.depth],
-            "parts": parts,
+            "statements": statements,
             "squares": trees.documents,
         },
         lambda proof: recheck_slopes(claim, proof, seed=seed + 1),
@@ -211,7 +211,7 @@ def _smooth(claim: Claim, domain: Domain, batch: Mapping[str, Any], seed: int | 
     return closed
 
 
-def _parts(
+def _statements(
     claim: Claim,
     domain: Domain,
     batch: Mapping[str, Any],
@@ -219,7 +219,7 @@ def _parts(
     changes: Mapping[str, Any],
 ) -> Iterator[tuple[SignedCase, bool]]:
     """The cases of all that is to be proved, and whether it has to vanish."""
-    for order, at_zero in slope.parts():
+    for order, at_zero in slope.statements():
         cases, *_ = cases_of(
             claim, domain, batch, changes, transform=slope.transform(order, at_zero)
         )
@@ -239,7 +239,7 @@ def _trees(
     seconds: float,
 ) -> list[Any]:
     until, documents = time.process_time() + seconds, []
-    for case, vanishes in _parts(claim, domain, batch, slope, changes):
+    for case, vanishes in _statements(claim, domain, batch, slope, changes):
         if vanishes and any(case.goals):
             raise NotProvedError("a derivative does not vanish at zero")
         entries = [trees.tree(case, goal, until) for goal in case.goals]
@@ -284,12 +284,12 @@ def recheck_slopes(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
             if not _is_free(domain, name, tuple(place)):
                 return "its coordinate is not free now"
             domain = _smooth(claim, domain, batch, seed=None)
-            parts = list(_parts(claim, domain, batch, slope, {}))
+            statements = list(_statements(claim, domain, batch, slope, {}))
         except NotProvedError as reason:
             return str(reason)
-        if len(parts) != len(certificate["parts"]):
+        if len(statements) != len(certificate["statements"]):
             return "it has other cases now"
-        for (case, vanishes), document in zip(parts, certificate["parts"], strict=True):
+        for (case, vanishes), document in zip(statements, certificate["statements"], strict=True):
             if dict(case.signs) != document["signs"] or (vanishes and any(case.goals)):
                 return "it has other cases now"
             if len(case.goals) != len(document["entries"]):

@@ -100,8 +100,8 @@ def _half_of_polytope(goal: Polynomial) -> list[Monomial] | None:
         if candidates is None:
             return None
     else:
-        every = list(itertools.product(*ranges))
-        candidates = np.array(every, dtype=float).reshape(-1, len(variables))
+        grid = list(itertools.product(*ranges))
+        candidates = np.array(grid, dtype=float).reshape(-1, len(variables))
     directions = np.random.default_rng(0).normal(size=(256, len(variables)))
     directions = np.vstack([directions, np.ones(len(variables)), -np.ones(len(variables))])
     supports = (exponents @ directions.T).max(axis=0)
@@ -129,8 +129,8 @@ def _middles(exponents: np.ndarray) -> np.ndarray | None:
     if not 0 < len(half) <= _MOST_EVEN:
         return None
     middles = (half[:, None] + half[None]).reshape(-1, half.shape[1]) / 2
-    whole = middles[(middles % 1 == 0).all(axis=1)]
-    return np.unique(whole, axis=0)
+    integral = middles[(middles % 1 == 0).all(axis=1)]
+    return np.unique(integral, axis=0)
 
 
 def _by_parity(

@@ -85,11 +85,11 @@ def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = SECONDS) 
                 domain = domain_for(claim, batch, read, seed, digits, discrete)
                 if (discrete and domain.values == ({},)) or (digits and not domain.sets):
                     continue
-                if any(domain.sets and domain.sets == other.sets for other in tried):
+                if any(domain.sets and domain.sets == earlier.sets for earlier in tried):
                     continue
                 tried.append(domain)
-                chosen = {"discrete": discrete, **({"digits": digits} if digits else {})}
-                return _proved(claim, domain, batch, seed, chosen, seconds)
+                choice = {"discrete": discrete, **({"digits": digits} if digits else {})}
+                return _proved(claim, domain, batch, seed, choice, seconds)
             except NotProvedError as reason:
                 reasons.append(str(reason))
     raise NotProvedError("; on sets: ".join(dict.fromkeys(reasons[:2])))
@@ -118,7 +118,7 @@ def domain_for(
     """The domain of draws, of signs alone or with the sets that many draws of a seed lie in.
 
     Args:
-        digits: of the ends of intervals, 0 for signs alone.
+        digits: digits of the ends of intervals, 0 for signs alone.
     """
     wide = claim.draw(seed, max(_DRAWS, claim.count)) if digits else None
     return domain_of(batch, read, discrete, wide, digits)
@@ -129,7 +129,7 @@ def _proved(
     domain: Domain,
     batch: Mapping[str, Any],
     seed: int,
-    chosen: Mapping[str, Any],
+    choice: Mapping[str, Any],
     seconds: float,
 ) -> Proof:
     cases, split, domain = cases_of(claim, domain, batch, {})
@@ -140,7 +140,7 @@ def _proved(
         if control.changes and control.expect is Outcome.VIOLATED:
             _refuse_control(claim, domain, batch, control, seconds)
     certificate = {
-        **chosen,
+        **choice,
         "seed": seed,
         "split": split,
         "cases": [
@@ -177,7 +177,7 @@ def cases_of(
 
     Args:
         split: whether a maximum is one of its operands, by cases; None if only where it must be.
-        transform: from left - right to the function that must not be positive in its place.
+        transform: a map from left - right to the function that must not be positive.
     """
     instance = {name: value[0] for name, value in batch.items()}
     expansion = SignedExpansion(claim, domain, instance, changes, claim.name, transform=transform)
@@ -217,10 +217,10 @@ def recheck_squares(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """
     with jax.enable_x64(True), np.errstate(all="ignore"):
         certificate = proof.certificate
-        drawn, digits = certificate.get("seed", 0), certificate.get("digits", 0)
+        origin, digits = certificate.get("seed", 0), certificate.get("digits", 0)
         try:
-            batch, read = read_draws(claim, drawn)
-            domain = domain_for(claim, batch, read, drawn, digits, certificate["discrete"])
+            batch, read = read_draws(claim, origin)
+            domain = domain_for(claim, batch, read, origin, digits, certificate["discrete"])
             if domain.document() != proof.where:
                 return "its sampler declares another domain now"
             # Proofs from before maxima could stay as they are have no word for it.

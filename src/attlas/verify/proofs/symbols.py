@@ -192,7 +192,7 @@ def domain_of(
         discrete: whether arrays of few different values stay numbers.
         wide: draws in which distributions, intervals, definite matrices and unit vectors are
             recognised; None for signs alone.
-        digits: of the ends of intervals, in units of their width.
+        digits: digits of the ends of intervals, in units of their width.
 
     Raises:
         NotProvedError: if arrays that stay numbers have too many different values.
@@ -214,11 +214,13 @@ def domain_of(
         fixed[name] = np.where(same, array[0], np.nan)
     floats = {name: arrays[name] for name in signs}
     links = linked({name: v for name, v in floats.items() if len(v) >= _DRAWS}, fixed)
-    found: dict[str, Parametrisation] = {}
+    recognised_sets: dict[str, Parametrisation] = {}
     if wide is not None:
-        found = _sets({name: np.asarray(wide[name]) for name in signs}, fixed, links, digits)
-    links = {label: link for label, link in links.items() if link[0] not in found}
-    return Domain(signs, shapes, fixed, _values(arrays, few), links, found)
+        recognised_sets = _sets(
+            {name: np.asarray(wide[name]) for name in signs}, fixed, links, digits
+        )
+    links = {label: link for label, link in links.items() if link[0] not in recognised_sets}
+    return Domain(signs, shapes, fixed, _values(arrays, few), links, recognised_sets)
 
 
 def _sets(
@@ -229,13 +231,13 @@ def _sets(
 ) -> dict[str, Parametrisation]:
     """The sets of arrays without constants, that are not tied to entries of others."""
     free = {name: v for name, v in arrays.items() if np.isnan(fixed[name]).all()}
-    found = parametrisations(free, digits)
+    recognised_sets = parametrisations(free, digits)
     for label, (name, _, _) in links.items():
-        own = label.partition("[")[0]
-        if own != name or (own in found and found[own].kind != DEFINITE):
-            found.pop(own, None)
-            found.pop(name, None)
-    return found
+        array = label.partition("[")[0]
+        if array != name or (array in recognised_sets and recognised_sets[array].kind != DEFINITE):
+            recognised_sets.pop(array, None)
+            recognised_sets.pop(name, None)
+    return recognised_sets
 
 
 def linked(
