@@ -18,6 +18,7 @@ def test_there_are_published_proofs():
         "interval evaluation",
         "branch and bound",
         "enumeration",
+        "sums of squares",
     }
 
 

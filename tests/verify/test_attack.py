@@ -82,7 +82,7 @@ def test_what_has_nothing_to_move_is_not_attacked():
     assert attack(same) is None
 
     whole = replace(in_the_cube, sample=lambda rng, count: {
-        k: rng.binomial(2, 0.5, size=(count, 3)) - 1.0 for k in "xy"
+        k: rng.hypergeometric(2, 2, 2, size=(count, 3)) - 1.0 for k in "xy"
     })  # fmt: skip
     assert attack(whole) is None
 

@@ -126,7 +126,7 @@ def test_bad_names_and_unchallengeable_claims_are_refused_in_one_line():
     with pytest.raises(UserError, match="did you mean"):
         find_claims(["lemma-1x2"])
     with pytest.raises(UserError, match="search_over"):
-        challenge(claim(search_over=()))
+        challenge(claim(search_over=(), not_attacked="each instance is a training"))
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_it_stops_when_told_and_where_nothing_moves():
         batch = first.draw(0, 8)
         assert climb(first, program, batch, Moves, seed=0, moves=9, stop=lambda: True).moves == 1
         whole = replace(first, search_over=(), sample=lambda rng, count: {
-            "x": rng.poisson(1.0, size=(count, 2)).astype(float)
+            "x": rng.geometric(0.5, size=(count, 2)) - 1.0
         })  # fmt: skip
         assert climb(whole, program, whole.draw(0, 8), Moves, seed=0, moves=9).moves == 0
 

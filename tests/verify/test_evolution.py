@@ -59,7 +59,7 @@ def test_choices_and_graphs_are_moved(statement, seed):
 
 def test_what_the_sampler_draws_beside_moved_numbers_is_not_copied():
     def counts(rng, count):
-        return {"x": rng.normal(size=count), "k": 1.0 * rng.poisson(3.0, size=count)}
+        return {"x": rng.normal(size=count), "k": 1.0 * rng.geometric(0.3, size=count)}
 
     @inequality(sample=counts, controls=[Control("one more", more=1.0)])
     def squares(x, k, *, more=0.0):

@@ -105,7 +105,7 @@ def silent_heads(W_O: Float[ArrayInput, "H v out"]) -> list[int]:
     """Heads whose block of the output projection is zero: they are removed already.
 
     Examples:
-        >>> silent_heads([[[0.0]], [[1.0]]])
+        >>> silent_heads(np.array([[[0.0]], [[1.0]]]))
         [0]
     """
     return np.flatnonzero(~np.asarray(W_O).any(axis=(1, 2))).tolist()

@@ -45,7 +45,8 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
     current = {c.name: verdicts[c.name][0] for c in claims
                if c.name in verdicts and is_current(c, verdicts[c.name][0])}  # fmt: skip
     if missing := [claim.name for claim in claims if claim.name not in current]:
-        raise UserError(f"no current verdict: attlas check {' '.join(missing)}")
+        named = "" if len(missing) == len(claims) else " " + " ".join(missing)
+        raise UserError(f"{len(missing)} claims have no current verdict: attlas check{named}")
     entries = {
         claim.name: {
             "provenance": provenance_of(claim),
@@ -58,9 +59,11 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
         }
         for claim in claims
     }
-    document = {"kind": "strengths", **origin(), "claims": entries}
+    head = json.dumps({"kind": "strengths", **origin()}, indent=1, sort_keys=True)
+    rows = [f"  {json.dumps(k)}: {json.dumps(entries[k], sort_keys=True)}" for k in sorted(entries)]
+    text = head.removesuffix("\n}") + ',\n "claims": {\n' + ",\n".join(rows) + "\n }\n}\n"
     path = Store(folder).root / STRENGTHS
-    write_text_file(path, json.dumps(document, indent=1, sort_keys=True) + "\n", "--out")
+    write_text_file(path, text, "--out")
     write_verdicts([verdicts[name] for name in current], path.parent)
     return path
 

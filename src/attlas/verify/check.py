@@ -178,10 +178,9 @@ def _of_few(
         return verdict
     if claim.declared:
         # Of doubled scales a decision has to persist over many doublings already; it is that of a
-        # transient still where as many instances have not settled after all of them.
-        return (
-            _not_settled(verdict) if numbers["undecided"] >= numbers["contradicting"] else verdict
-        )
+        # transient still where after all of them others comply and as many have not settled.
+        others = min(numbers["complying"], numbers["undecided"])
+        return _not_settled(verdict) if others >= numbers["contradicting"] else verdict
     if not affordable(claim, program, batch, 1, seed):
         return verdict
     options = {"seed": seed, "evaluations": len(evidence.applicable), "program": program}
