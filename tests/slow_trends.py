@@ -50,7 +50,7 @@ def cosine(x):
 
 
 def largest_share(x, n):
-    return 1 - jnp.max(jax.nn.softmax(n[:, None] * x, axis=-1), axis=-1)
+    return 1 - jnp.max(jax.nn.softmax(jnp.outer(n, x), axis=-1), axis=-1)
 
 
 TRUE_LIMITS = {

@@ -183,7 +183,9 @@ def test_a_rate_that_comes_like_the_logarithm_is_never_called_false(mine, seed):
         assert "scales=Doubling('t', N)" in report.verdict.reason
 
 
-@pytest.mark.parametrize(("seed", "effort"), [(2, 0), (2, 1), (5, 0)])
+@pytest.mark.parametrize(
+    ("seed", "effort"), [(2, 0), pytest.param(2, 1, marks=pytest.mark.thorough), (5, 0)]
+)
 def test_a_rate_that_few_instances_contradict_while_most_have_not_settled_stays_open(
     mine, seed, effort
 ):

@@ -23,7 +23,7 @@ from attlas.claims.sampling import Sampler
 from attlas.claims.sides import Doubling
 from attlas.claims.verdict import Outcome, Witness
 from attlas.claims.well_formed import refuse_malformed, refuse_misfit, try_out
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.names import call_by_name, nearest, parameters
 from attlas.projects.project import is_announced, paper_of, project_of
 
@@ -211,6 +211,7 @@ def _kinds_with(detail: str) -> str:
     return " and ".join(kind.rule.plural for kind in Kind if detail in kind.rule.details)
 
 
+@refuse_misfits
 def refuse_other_than_one(conditions: Mapping[str, Any]) -> None:
     """Refuse an expectation without a condition on left - right, or with several.
 

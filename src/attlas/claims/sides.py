@@ -92,6 +92,7 @@ def complete(sides: Sides, xp: Any = jnp) -> Sides:
     )
 
 
+@refuse_misfits
 def read_detail(detail: Any, instance: Mapping[str, Any], changes: Mapping[str, Any]) -> Any:
     """A detail that is a number, the name of an array, or a function of named arrays.
 

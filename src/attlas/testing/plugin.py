@@ -141,10 +141,16 @@ class ClaimsFile(pytest.File):
             for place, name in enumerate(names):
                 # As text, so that pytest reads what stands in brackets as it does from its cache of
                 # failures: by its default `--lf` would not find controls again.
-                identifier = f"{self.nodeid}::{name}"
+                identifier = f"{self.nodeid}::{name}{self._group(claim)}"
                 yield ClaimItem.from_parent(
                     self, name=name, nodeid=identifier, claim=claim, place=place
                 )
+
+    def _group(self, claim: "Claim") -> str:
+        """The end of an identifier by which `--dist loadgroup` finds the items of one worker."""
+        # xdist 3.8 writes it to `_nodeid`, which pytest 9.2 does not have any more.
+        named = self.config.getoption("loadgroup", default=False) and not hasattr(self, "_nodeid")
+        return f"@{claim.name}" if named else ""
 
 
 class ClaimItem(pytest.Item):

@@ -61,12 +61,15 @@ class Coincidences:
                      for p, s in zip(at, size, strict=True)]  # fmt: skip
             moved = nearest(*moved, rng=rng)
             ends = [m + x - p for m, x, p in zip(moved, values, at, strict=True)]
-        elif move == "shorten":
-            ends = [p + spread(far, p) * (x - p) for x, p in zip(values, at, strict=True)]
         else:
             ends = []
             for k, (x, p) in enumerate(zip(values, at, strict=True)):
                 away = np.sqrt(np.mean((x - p) ** 2, axis=_tail(x), keepdims=True))
+                if move == "shorten":
+                    # Nearer than that, time after time, both sides would be rounding.
+                    least = 10**_LEAST * size[k] / np.where(away > 0, away, 1.0)
+                    ends.append(p + np.maximum(spread(far, p), np.minimum(least, 1.0)) * (x - p))
+                    continue
                 length = away if move == "turn" else spread(far, p) * size[k]
                 ends.append(p + length * self._direction(x.shape))
         return blocks | {

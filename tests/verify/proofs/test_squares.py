@@ -263,6 +263,7 @@ OBSTACLES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", OBSTACLES)
 def test_what_has_no_rule_is_said_and_no_exception(name):
     function = OBSTACLES[name]
