@@ -83,6 +83,22 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_finish(session: pytest.Session) -> Iterator[None]:
+    """Let `--dist loadgroup` give all items of a claim to one worker."""
+    # xdist 3.8 writes groups to `_nodeid`, which pytest 9.2 does not have any more, and reads them
+    # from the identifiers, by which `--lf` finds what failed: those stay as they are.
+    divided = session.config.getoption("loadgroup", default=False) and not hasattr(
+        session, "_nodeid"
+    )
+    items = [item for item in session.items if divided and isinstance(item, ClaimItem)]
+    for item in items:
+        item.group = f"@{item.claim.name}"
+    yield
+    for item in items:
+        item.group = ""
+
+
 def _is_claims_file(path: Path) -> bool:
     """Whether a file is named `claims_*.py` and imports attlas: other projects have claims too."""
     if not (path.name.startswith("claims_") and path.suffix == ".py"):
@@ -141,20 +157,17 @@ class ClaimsFile(pytest.File):
             for place, name in enumerate(names):
                 # As text, so that pytest reads what stands in brackets as it does from its cache of
                 # failures: by its default `--lf` would not find controls again.
-                identifier = f"{self.nodeid}::{name}{self._group(claim)}"
+                identifier = f"{self.nodeid}::{name}"
                 yield ClaimItem.from_parent(
                     self, name=name, nodeid=identifier, claim=claim, place=place
                 )
 
-    def _group(self, claim: "Claim") -> str:
-        """The end of an identifier by which `--dist loadgroup` finds the items of one worker."""
-        # xdist 3.8 writes it to `_nodeid`, which pytest 9.2 does not have any more.
-        named = self.config.getoption("loadgroup", default=False) and not hasattr(self, "_nodeid")
-        return f"@{claim.name}" if named else ""
-
 
 class ClaimItem(pytest.Item):
     """A claim, or one of its controls."""
+
+    group = ""
+    """What stands behind its identifier while xdist divides the items among workers."""
 
     def __init__(self, *, claim: "Claim", place: int, **options: Any):
         super().__init__(**options)
@@ -162,6 +175,11 @@ class ClaimItem(pytest.Item):
         if self.config.pluginmanager.hasplugin("xdist"):
             # With `--dist loadgroup` one worker makes the check that all items of a claim share.
             self.add_marker(pytest.mark.xdist_group(name=claim.name))
+
+    @property
+    def nodeid(self) -> str:
+        """The identifier, with its group behind it while xdist reads it to divide the items."""
+        return super().nodeid + self.group
 
     def runtest(self) -> None:
         """Check the claim, once for it and its controls; raises ClaimFailed on a failure."""
