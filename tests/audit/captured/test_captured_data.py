@@ -23,7 +23,7 @@ def test_statistics_do_not_depend_on_how_sequences_run_together():
         rows = [each.natural[layer].rows[0] for each in alone]
         np.testing.assert_allclose(together.natural[layer].rows, rows, rtol=1e-10)
     assert together.sink_length == 12
-    assert together.cut == 2
+    assert together.sink_places.tolist() == [0, 2]
 
 
 def test_what_is_not_recognised_has_no_number():
