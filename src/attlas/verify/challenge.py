@@ -70,7 +70,7 @@ def challenge(
     if claim.parameters:
         options = {"effort": effort, "evaluations": evaluations, "seconds": seconds}
         return _at_worst_parameter(claim, program, seed, keep, options)
-    search = Search(claim, program, batch, seed, keep, seconds)
+    search = Search(claim, program, batch, seed, keep, seconds, is_timed=evaluations is None)
     methods = _methods(claim, method, batch, effort)
     if evaluations is None and seconds is None and is_searchable(claim):
         evaluations = granted(claim, program, batch, effort=effort, seed=seed)

@@ -16,10 +16,11 @@ parameters   the worst parameter of a probability, confirmed by fresh trials; it
 ============ ======================================================================================
 
 The budget is a number of evaluations of the sides on one instance (a step of the ascent counts as
-one), divided among the methods in rounds that double: equal seeds and budgets give equal results on
-equal machines. By default it is what two seconds of processor time allow, by the measured cost of a
-batch and rounded to a power of two, so that the clock decides how much is searched and never what.
-A slower machine makes fewer evaluations; reports count them, so that anybody can repeat them.
+one), divided among the methods in rounds that double: equal seeds and numbers of evaluations give
+equal results on equal machines, whatever else these do. By default it is what two seconds of
+processor time allow, by the measured cost of a batch. Draws of a slow sampler then have the time of
+the moves and not their number. Both are rounded to powers of two: the clock decides how much is
+searched and never what. Reports count the evaluations.
 """
 
 import itertools
@@ -155,6 +156,8 @@ class Search:
     seed: int = 0
     keep: Callable[[ChallengeReport], None] | None = None
     seconds: float | None = None
+    is_timed: bool = True
+    """Whether a clock says how many draws take as long as the moves, else they are as many."""
     started: float = field(default_factory=time.perf_counter)
     best: ChallengeReport | None = None
     _batch_seconds: float = 0.0
@@ -230,7 +233,7 @@ class Search:
     def _afresh(self, seed: int, granted: int) -> ChallengeReport | None:
         """Fresh draws for the time that as many moves take, in a power of two of batches."""
         claim = self.claim
-        if self._batch_seconds:
+        if self.is_timed and self._batch_seconds:
             drawing = seconds_to_draw(claim.sampler(), self.seed, claim.count)
             share = self._batch_seconds / (self._batch_seconds + drawing)
             # A power of two: the noise of a clock must not change what equal seeds find.
