@@ -238,7 +238,7 @@ def has_defects(claim: Any) -> bool:
     from attlas.verify.check import check
 
     try:
-        return bool(check(claim, alpha=ALPHA, challenge_rounds=1).defects)
+        return bool(check(claim, alpha=ALPHA, challenge=1).defects)
     except Exception:  # noqa: BLE001 (whatever a wrong formula raises is how it is noticed)
         return True
 

@@ -6,7 +6,7 @@ the first name that needs it.
 ================================================  ================================================
 Question                                          Call
 ================================================  ================================================
-Is my lemma true, and how tight is it?            `check(claim)`, with `challenge_rounds=1`
+Is my lemma true, and how tight is it?            `check(claim)`, which searches as well
 How do I write a lemma?                           `inequality`, `identity`, `limit`, `rate`,
                                                   `probability`, `expectation`, `existence`,
                                                   `computed`, `erratum`; `Control`, `assume`,

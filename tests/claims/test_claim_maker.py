@@ -48,7 +48,7 @@ def test_name_statement_remark_place_and_defaults_come_from_the_function():
     assert claim.search_over == ("x",)
     left, right = claim(jnp.asarray([3.0, 4.0, 0.0]))
     assert (float(left), float(right)) == (4.0, 5.0)
-    assert check(claim, challenge_rounds=1).defects == ()
+    assert check(claim, challenge=1).defects == ()
 
 
 def test_a_sentence_may_stand_in_place_of_a_formula():

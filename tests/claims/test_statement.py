@@ -41,7 +41,7 @@ def test_each_kind_returns_what_it_says():
     scales = (10.0, 100.0, 1000.0, 10000.0)
     reached = limit(sample=vectors, scales=scales, controls=[Control("plateau", offset=0.2)])(tends)
     assert reached.kind is Kind.LIMIT
-    assert check(reached).defects == ()
+    assert check(reached, challenge=0).defects == ()
 
     def often(x, *, above=-9.0):
         r"""$$P(x_1 > -9) \ge .8$$"""
@@ -49,14 +49,14 @@ def test_each_kind_returns_what_it_says():
 
     drawn = {"sample": vectors, "independent": "a vector"}
     event = probability(level=0.8, **drawn, controls=[Control("rare", above=2.0)])(often)
-    assert check(event).defects == ()
+    assert check(event, challenge=0).defects == ()
 
     def mean(square, *, shift=0.0):
         r"""$$E \min(\|x\|^2, 9) \le 9$$"""
         return jnp.minimum(square, 9.0) + shift, jnp.asarray(9.0)
 
     bounded = expectation(range=9.0, **drawn, controls=[Control("more", shift=9.0)])(mean)
-    assert check(bounded).defects == ()
+    assert check(bounded, challenge=0).defects == ()
 
 
 def test_an_erratum_is_violated_on_its_witness_and_its_correction_holds():
@@ -73,7 +73,7 @@ def test_an_erratum_is_violated_on_its_witness_and_its_correction_holds():
     )(doubled)
     assert claim.status is Status.SUSPECTED_ERRATUM
     assert claim.expect.outcome is Outcome.VIOLATED
-    assert check(claim).defects == ()
+    assert check(claim, challenge=0).defects == ()
 
 
 def test_a_computed_claim_draws_once_and_each_control_computes_again():
@@ -86,5 +86,5 @@ def test_a_computed_claim_draws_once_and_each_control_computes_again():
         return Sides(x.sum(axis=1) - missing, x @ np.ones(4), magnitude=np.abs(x).sum(axis=1))
 
     claim = computed(Kind.IDENTITY, controls=[Control("one less", missing=1.0)])(sums)
-    assert check(claim).defects == ()
+    assert check(claim, challenge=0).defects == ()
     assert len(set(seen[-2:])) == 1

@@ -226,9 +226,7 @@ def test_of_installed_papers_a_search_is_asked_for(monkeypatch, tmp_path):
     (own,) = find_claims(["own.py"])
     efforts = {
         claims[0].name: [
-            planned_groups(claims, challenge_rounds=rounds, effort=2.0)[0].keywords[
-                "challenge_rounds"
-            ]
+            planned_groups(claims, challenge=rounds, effort=2.0)[0].keywords["challenge"]
             for rounds in (None, 0, 1)
         ]
         for claims in ([installed], [own])
@@ -237,7 +235,7 @@ def test_of_installed_papers_a_search_is_asked_for(monkeypatch, tmp_path):
     # In its own folder a paper is the project, installed or not.
     monkeypatch.chdir(Path(installed.place[0]).parent)
     (group,) = planned_groups(find_claims([LEMMA]))
-    assert group.keywords["challenge_rounds"] == 1
+    assert group.keywords["challenge"] == 1
 
 
 def test_a_level_in_the_place_of_the_locator_is_one_line(attlas, tmp_path):

@@ -45,12 +45,10 @@ def test_a_cluster_gives_the_verdicts_of_this_machine(tmp_path):
     (claim,) = claims_of(str(file))
     with cluster(processes=False) as there:
         on = there.scheduler_address.replace("tcp", "dask")
-        asked = {"count": 40, "challenge_rounds": 1, "stored": {claim.name: {"x": np.array(0.999)}}}
+        asked = {"count": 40, "challenge": 1, "stored": {claim.name: {"x": np.array(0.999)}}}
         ((report, made),) = check_on_dask([claim], on=on, **asked)
     assert made == environment()
-    here = check(
-        claim, count=40, challenge_rounds=1, stored={"x": np.array(0.999)}, alpha=RUN_ALPHA / 2
-    )
+    here = check(claim, count=40, challenge=1, stored={"x": np.array(0.999)}, alpha=RUN_ALPHA / 2)
     assert plain(report) == plain(here)
     assert "tightest on the stored witness" in report.verdict.reason
     with (

@@ -29,23 +29,25 @@ def claims(monkeypatch):
 
 def test_a_claim_without_a_current_verdict_stops_the_publication(claims, tmp_path):
     first, second = claims
-    write_report(Store(tmp_path), check(first, count=40), first)
+    write_report(Store(tmp_path), check(first, count=40, challenge=0), first)
     with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
         publish_strengths(tmp_path, tmp_path / "out")
     # A verdict of other sources is none.
-    write_report(Store(tmp_path), replace(check(second, count=40), source="0" * 64), second)
+    write_report(
+        Store(tmp_path), replace(check(second, count=40, challenge=0), source="0" * 64), second
+    )
     with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
         publish_strengths(tmp_path, tmp_path / "out")
     # Nor is one of other code of attlas.
     other = {**environment(), "code": "0" * 64}
-    write_report(Store(tmp_path), check(second, count=40), second, other)
+    write_report(Store(tmp_path), check(second, count=40, challenge=0), second, other)
     with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
         publish_strengths(tmp_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_entries_are_those_of_the_reports_and_are_counted_by_provenance(claims, tmp_path):
-    reports = [check(claim, count=40) for claim in claims]
+    reports = [check(claim, count=40, challenge=0) for claim in claims]
     for claim, report in zip(claims, reports, strict=True):
         write_report(Store(tmp_path), report, claim)
     publish_strengths(tmp_path, tmp_path / "out")

@@ -33,7 +33,7 @@ def main() -> None:
     claims = {claim.name: claim for claim in find_claims()}
     for name, seed in json.load(sys.stdin).items():
         # What a run of all claims grants each: controls must be decided there too.
-        report = check(claims[name], seed=seed, alpha=RUN_ALPHA / (2 * len(claims)))
+        report = check(claims[name], seed=seed, alpha=RUN_ALPHA / (2 * len(claims)), challenge=0)
         found[name] = {
             "controls": len(report.controls),
             "defects": list(report.defects),

@@ -55,7 +55,7 @@ def test_the_state_of_every_statement(folder, tmp_path):
         "Lemma A.2": State.OPEN,
     }
     assert (found.share, found.changes) == (0.0, ())
-    write_report(store, check(tangent), tangent)
+    write_report(store, check(tangent, challenge=0), tangent)
     found = coverage(folder, [tangent], [lemma], store)
     assert states(found)["Theorem 1.1"] is State.HELD
     assert found.share == pytest.approx(1 / 3)
@@ -66,7 +66,7 @@ def test_the_state_of_every_statement(folder, tmp_path):
 
 def test_a_verdict_that_is_not_as_expected_does_not_count(folder, tmp_path):
     store = Store(tmp_path / "results")
-    report = check(tangent)
+    report = check(tangent, challenge=0)
     write_report(store, replace(report, faults=("a control passed",)), tangent)
     found = coverage(folder, [tangent], [], store)
     assert (states(found)["Theorem 1.1"], found.share) == (State.FAILED, 0.0)
@@ -126,7 +126,7 @@ def printed(source, locator="Theorem 1.1"):
 def test_a_statement_that_is_false_as_printed_never_counts_as_held(folder, source, state, mark):
     claim, store = printed(source), Store(folder / "results")
     for each in (claim, tangent):  # another claim of the statement holds
-        write_report(store, check(each), each)
+        write_report(store, check(each, challenge=0), each)
     result = coverage(folder, [claim, tangent], [], store)
     row = result.rows[0]
     assert (row.state, row.remark) == (state, "its correction holds: of |x|")
@@ -138,7 +138,7 @@ def test_a_statement_that_is_false_as_printed_never_counts_as_held(folder, sourc
 
 def test_a_part_is_not_the_whole(folder):
     part, store = replace(tangent, locator="Theorem 1.1 (first part)"), Store(folder / "results")
-    write_report(store, check(part), part)
+    write_report(store, check(part, challenge=0), part)
     result = coverage(folder, [part], [], store)
     assert (result.rows[0].state, result.share) == (State.IN_PART, 0.0)
     assert result.rows[0].remark == "SUPPORTED: Theorem 1.1 (first part)"

@@ -87,7 +87,7 @@ def test_a_found_counterexample_is_proved_by_the_challenge_and_the_check():
     assert found.certified.startswith("proved by interval arithmetic")
     exact = float(found.verdict.witness["x"][0]), float(found.verdict.witness["x"][1])
     assert exact[0] * exact[1] > 0.9
-    assert "proved" in repr(check(false, challenge_rounds=1))
+    assert "proved" in repr(check(false, challenge=1))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def scaled(own, control=0.5):
 
 
 def test_a_true_claim_is_supported_and_its_controls_violated():
-    report = check(claim(), challenge_rounds=1)
+    report = check(claim(), challenge=1)
     assert report.defects == ()
     assert report.verdict.outcome is Outcome.SUPPORTED
     assert [c.verdict.outcome for c in report.controls] == [Outcome.VIOLATED]
@@ -58,11 +58,11 @@ def test_a_true_claim_is_supported_and_its_controls_violated():
 def test_a_subtly_false_claim_is_found_by_the_challenge_alone():
     """Random vectors are never nearly parallel: only the ascent reaches the last 2 percent."""
     false = scaled(0.98)
-    assert check(false).verdict.outcome is Outcome.SUPPORTED
+    assert check(false, challenge=0).verdict.outcome is Outcome.SUPPORTED
     found = challenge(false)
     assert found.violated
     assert found.ratio > 1
-    assert "counterexample" in check(false, challenge_rounds=1).defects[0]
+    assert "counterexample" in check(false, challenge=1).defects[0]
     again = replay(false, dict(found.verdict.witness))
     assert again.outcome is Outcome.VIOLATED
     np.testing.assert_allclose(again.tightness, found.ratio, rtol=1e-14)
@@ -78,14 +78,14 @@ def test_the_challenge_is_not_drawn_to_where_both_sides_vanish():
         size = jnp.sum(x**2)
         return Sides(size**2, size**2 + share * size, magnitude=jnp.asarray(1e3))
 
-    drawn = check(tight_far_away).verdict.tightness
+    drawn = check(tight_far_away, challenge=0).verdict.tightness
     found = challenge(tight_far_away)
     assert not found.violated
     assert 1 - found.ratio < (1 - drawn) / 2
 
 
 def test_a_true_control_is_a_defect():
-    report = check(claim(controls=(Control("doubled", factor=2.0),)))
+    report = check(claim(controls=(Control("doubled", factor=2.0),)), challenge=0)
     assert any("control 'doubled' is SUPPORTED" in text for text in report.defects)
 
 
@@ -104,7 +104,7 @@ def test_control_instances_share_the_program():
         norm = jnp.linalg.norm
         return jnp.maximum(norm(x), norm(y)), norm(x + y)
 
-    report = check(longest)
+    report = check(longest, challenge=0)
     assert report.defects == ()
     assert 30 <= report.verdict.applicable < 128
 
@@ -117,7 +117,7 @@ def test_an_erratum_is_violated_on_its_witness_and_its_correction_supported():
         expect=Expectation(Outcome.VIOLATED, "the factor was lost"),
         controls=(Control("with the factor", factor=1.0, expect=Outcome.SUPPORTED),),
     )
-    report = check(false)
+    report = check(false, challenge=0)
     assert report.verdict.outcome is Outcome.VIOLATED
     assert report.defects == ()
 

@@ -21,13 +21,13 @@ def stacked(t, *, first=1.0):
 
 
 def test_the_limit_of_a_bound_is_one_less_its_tightness_by_component():
-    report = check(stacked)
+    report = check(stacked, challenge=0)
     best = report.verdict.witness["t"]
     np.testing.assert_allclose(report.detection, [1 - best / 2, 1 - best / 4], rtol=1e-9)
 
 
 def test_a_component_without_a_control_is_a_defect_unless_alike():
-    (defect,) = check(stacked).defects
+    (defect,) = check(stacked, challenge=0).defects
     assert "no control violates 1 of its 2 components (1)" in defect
 
 
@@ -37,7 +37,7 @@ def test_a_control_of_another_shape_is_named():
         r"""$$t \le 2$$"""
         return jnp.stack([t] * places), jnp.full(places, 2.0 if places == 3 else -1.0)
 
-    (defect,) = check(places).defects
+    (defect,) = check(places, challenge=0).defects
     assert defect.startswith("control 'two places' returns shape (2,), the claim (3,): ")
 
 
@@ -52,9 +52,9 @@ def alike(t, *, first=1.0, second=1.0):
 )
 def test_of_alike_components_controls_violate_more_than_half(changes, named):
     claim = inequality(sample=numbers, alike=True, controls=[Control("tenth", **changes)])(alike)
-    assert len(check(claim).detection) == 1
-    assert all(named in text for text in check(claim).defects)
-    assert bool(check(claim).defects) is bool(named)
+    assert len(check(claim, challenge=0).detection) == 1
+    assert all(named in text for text in check(claim, challenge=0).defects)
+    assert bool(check(claim, challenge=0).defects) is bool(named)
 
 
 @pytest.mark.parametrize(("slack", "passes"), [(1.9, True), (2.1, False)])
@@ -64,7 +64,7 @@ def test_an_alike_component_without_a_control_is_not_slacker_by_far(slack, passe
         r"""$$t \le 2, \; t \le 2, \; t \le 2s$$"""
         return jnp.stack([t, t, t]), jnp.stack([2.0 * factor, 2.0 * factor, 2.0 * slack])
 
-    assert (check(places).defects == ()) is passes
+    assert (check(places, challenge=0).defects == ()) is passes
 
 
 def test_an_alike_identity_notices_a_change_of_a_thousandth_at_each_place():
@@ -74,7 +74,7 @@ def test_an_alike_identity_notices_a_change_of_a_thousandth_at_each_place():
         both = jnp.stack([t, t])
         return Sides(both, factor * both, error=jnp.array([0.0, 0.5]))
 
-    assert "a relative error of 0.25" in check(same).defects[0]
+    assert "a relative error of 0.25" in check(same, challenge=0).defects[0]
 
 
 def test_an_entry_that_is_always_zero_needs_no_control():
@@ -83,7 +83,7 @@ def test_an_entry_that_is_always_zero_needs_no_control():
         r"""$$t \le 2$$"""
         return jnp.stack([t, 0.0 * t]), factor * jnp.stack([2.0, 0.0])
 
-    report = check(padded)
+    report = check(padded, challenge=0)
     assert report.defects == ()
     assert report.detection[1] is None
 
@@ -95,7 +95,7 @@ def test_an_identity_notices_a_change_of_a_thousandth(error, passes):
         r"""$$t = t$$"""
         return Sides(t, factor * t, error=error)
 
-    report = check(same)
+    report = check(same, challenge=0)
     assert (report.defects == ()) is passes
     np.testing.assert_allclose(report.detection[0], error / 2, rtol=0.1, atol=1e-13)
 
@@ -106,7 +106,7 @@ def test_where_both_sides_vanish_the_control_gives_the_size():
         r"""$$t - t = 0$$"""
         return Sides(t - t + more, 0.0 * t, magnitude=t)
 
-    report = check(nothing)
+    report = check(nothing, challenge=0)
     assert report.defects == ()
     assert 0 < report.detection[0] < 1e-12
 
@@ -118,7 +118,7 @@ def test_a_sign_states_no_constant_and_has_no_level():
         r"""$$0 \le t$$"""
         return 0 * t, t - shift
 
-    report = check(positive)
+    report = check(positive, challenge=0)
     assert (report.detection, report.ratio, report.strength) == ((None,), None, None)
     assert report.nearest is None
 
@@ -130,6 +130,6 @@ def test_of_many_components_the_worst_that_has_a_size_is_listed():
         side = t * jnp.asarray([0.0, *[1.0] * 80])
         return side + jnp.asarray([0.0, *[shift] * 80]), side
 
-    (limit,) = check(many).detection
+    (limit,) = check(many, challenge=0).detection
     assert limit is not None
     assert 0 < limit < 1e-12

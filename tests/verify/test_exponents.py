@@ -34,15 +34,15 @@ def stated(change_n=0.0, change_d=0.0, name="stated"):
 
 
 def test_the_limit_is_where_the_changed_statement_begins_to_be_violated():
-    report = check(stated())
+    report = check(stated(), challenge=0)
     limit = report.exponents
     assert limit["one"] is None
     # Corners are drawn: n = 100 and d = 0.01.
     np.testing.assert_allclose(limit["n"], np.log(1.1) / np.log(100), rtol=1e-6)
     np.testing.assert_allclose(limit["d"], np.log(1.1) / np.log(100), rtol=1e-6)
     for share, outcome in ((0.99, Outcome.SUPPORTED), (1.01, Outcome.VIOLATED)):
-        assert check(stated(change_n=-share * limit["n"])).verdict.outcome is outcome
-        assert check(stated(change_d=share * limit["d"])).verdict.outcome is outcome
+        assert check(stated(change_n=-share * limit["n"]), challenge=0).verdict.outcome is outcome
+        assert check(stated(change_d=share * limit["d"]), challenge=0).verdict.outcome is outcome
 
 
 def test_an_identity_notices_any_exponent_beyond_its_rounding():
@@ -55,7 +55,7 @@ def test_an_identity_notices_any_exponent_beyond_its_rounding():
         r"""$$\sqrt n = n^{1/2}$$"""
         return Sides(jnp.sqrt(n), n**power)
 
-    assert check(square).exponents["n"] < 1e-10
+    assert check(square, challenge=0).exponents["n"] < 1e-10
 
 
 def ones_and_others(rng, count, n=4):
@@ -82,22 +82,28 @@ def sum_of_entries(exponent, constant=1.0):
 def test_a_wrong_exponent_that_the_constant_hides_at_one_size_is_refuted_at_a_grown_one():
     # At n = 4 both sides are 4: only another size tells n^0.9 from n.
     hidden = sum_of_entries(0.9, 4**0.1)
-    report = check(hidden)
+    report = check(hidden, challenge=0)
     assert report.verdict.outcome is Outcome.VIOLATED
     assert report.verdict.reason.startswith("at n = 8: ")
     assert report.verdict.witness["x"].tolist() == [1.0] * 8
     assert replay(hidden, report.verdict.witness).outcome is Outcome.VIOLATED
-    assert check(sum_of_entries(1.0)).exponents["n"] < 1e-12
+    assert check(sum_of_entries(1.0), challenge=0).exponents["n"] < 1e-12
 
 
 @pytest.mark.thorough
 def test_grown_sizes_notice_smaller_changes_of_an_exponent():
     # Twice as large as needed: log 2 / log n, at the largest n of the schedule.
-    limit = check(sum_of_entries(1.0, 2.0)).exponents["n"]
+    limit = check(sum_of_entries(1.0, 2.0), challenge=0).exponents["n"]
     np.testing.assert_allclose(limit, np.log(2) / np.log(32), rtol=1e-6)
     np.testing.assert_allclose(power(sum_of_entries(1.0, 2.0)).exponents["n"], limit)
-    assert check(sum_of_entries(1 - 0.99 * limit, 2.0)).verdict.outcome is Outcome.SUPPORTED
-    assert check(sum_of_entries(1 - 1.01 * limit, 2.0)).verdict.outcome is Outcome.VIOLATED
+    assert (
+        check(sum_of_entries(1 - 0.99 * limit, 2.0), challenge=0).verdict.outcome
+        is Outcome.SUPPORTED
+    )
+    assert (
+        check(sum_of_entries(1 - 1.01 * limit, 2.0), challenge=0).verdict.outcome
+        is Outcome.VIOLATED
+    )
 
 
 def test_a_size_is_a_quantity_and_an_unknown_name_is_one_line():
@@ -113,7 +119,7 @@ def test_a_size_is_a_quantity_and_an_unknown_name_is_one_line():
 
     # Some corner has all ones or all but few: the limit is that of the best instance, or smaller
     # at grown sizes.
-    best = check(total)
+    best = check(total, challenge=0)
     assert 0 <= best.exponents["n"] <= -np.log(best.verdict.tightness) / np.log(4) + 1e-12
     with pytest.raises(UserError, match="neither a size nor an array"):
-        check(stated().__class__(**{**vars(total), "quantities": {"m": "m"}}))
+        check(stated().__class__(**{**vars(total), "quantities": {"m": "m"}}), challenge=0)

@@ -110,4 +110,4 @@ def test_more_roundings_than_bound_an_error_are_refused():
 
     claim = inequality(sample=draws, controls=[Control("none", factor=0.0)], roundings=2**60)(sides)
     with pytest.raises(UserError, match=r"roundings must lie between 0 and 1 / eps = 4\.5e\+15"):
-        check(claim)
+        check(claim, challenge=0)

@@ -47,6 +47,6 @@ def test_polyaks_momentum_fails_on_a_function_that_draws_reach(statement):
 
 @pytest.mark.thorough
 def test_fractions_of_a_dirichlet_law_are_moved_and_pinskers_theorem_passes(statement):
-    report = check(statement("true_probability", "pinsker"), challenge_rounds=1)
+    report = check(statement("true_probability", "pinsker"), challenge=1)
     assert report.defects == ()
     assert report.challenge.ratio > 0.9

@@ -46,7 +46,7 @@ def too_strong(xp, x, y, factor):
 
 @pytest.mark.thorough
 def test_both_backends_give_the_same_report():
-    of_numpy, of_jax = (check(in_both(xp, triangle), challenge_rounds=1) for xp in (np, jnp))
+    of_numpy, of_jax = (check(in_both(xp, triangle), challenge=1) for xp in (np, jnp))
     assert of_numpy.verdict.outcome is of_jax.verdict.outcome is Outcome.SUPPORTED
     assert of_numpy.verdict.tightness == pytest.approx(of_jax.verdict.tightness, rel=1e-12)
     assert of_numpy.detection == pytest.approx(of_jax.detection, rel=1e-9)
@@ -86,7 +86,7 @@ def cancelling(scale):
 
 
 def test_a_violation_that_is_rounding_is_withdrawn():
-    verdict = check(cancelling(1e-9)).verdict
+    verdict = check(cancelling(1e-9), challenge=0).verdict
     assert verdict.outcome is Outcome.SUPPORTED
     assert "in floats withdrawn in digits" in verdict.reason
 
@@ -106,7 +106,7 @@ def test_what_digits_cannot_evaluate_is_inconclusive_with_the_reason(sides, why)
         controls=[Control("none", changed=True)],
         backend="numpy",
     )(_documented(lambda x, *, changed=False: sides(x)))
-    verdict = check(claim).verdict
+    verdict = check(claim, challenge=0).verdict
     if why:
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert why in verdict.reason
@@ -130,7 +130,7 @@ def test_loops_branches_and_writing_to_an_array_are_allowed():
         x[:] = np.abs(x)
         return total, factor * x.sum()
 
-    report = check(loops)
+    report = check(loops, challenge=0)
     assert report.defects == ()
     # Each variant has its own copy: the control saw the instance, and not its absolute values.
     assert report.controls[0].verdict.outcome is Outcome.VIOLATED
@@ -152,7 +152,7 @@ def test_domains_and_assumptions_exclude_instances():
 
     holds, _ = compile_program(shorter)({"x": np.array([[2.0, 0, 0], [0.5, 0, 0], [-0.5, 0, 0]])})
     assert holds.tolist() == [[False, True], [True, True], [True, False]]
-    report = check(shorter, challenge_rounds=1)
+    report = check(shorter, challenge=1)
     assert report.defects == ()
     assert report.challenge.ratio == pytest.approx(1, abs=1e-3)
 
@@ -189,7 +189,10 @@ def test_an_assumption_that_is_nan_is_a_fault():
         "A statement."
         return 0.0, factor
 
-    assert any("is NaN on an instance that it refuses" in fault for fault in check(never).faults)
+    assert any(
+        "is NaN on an instance that it refuses" in fault
+        for fault in check(never, challenge=0).faults
+    )
 
 
 def test_other_kinds_are_decided_as_in_jax():
@@ -213,7 +216,7 @@ def test_other_kinds_are_decided_as_in_jax():
         return x < most
 
     for claim in (square, vanishes, often):
-        report = check(claim)
+        report = check(claim, challenge=0)
         assert (report.verdict.outcome, report.defects) == (Outcome.SUPPORTED, ()), report.verdict
 
 

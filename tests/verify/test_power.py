@@ -40,7 +40,7 @@ def test_what_the_sweep_notices_a_control_notices():
         r"""$$x_1 x_2 x_3 \le 1/2$$"""
         return jnp.prod(x), factor * 0.5
 
-    report = check(product)
+    report = check(product, challenge=0)
     outcomes = [control.verdict.outcome is Outcome.VIOLATED for control in report.controls]
     found = power(product, factors=(1.01, 1.1, 2.0, 10.0))
     assert found.drawn.tolist() == [outcomes]

@@ -52,11 +52,11 @@ def test_where_nothing_moves_fresh_instances_are_the_search():
         return {"x": rng.hypergeometric(30, 10, 20, size=(count, 3)) / 20}
 
     claim = replace(below_three, sample=fractions)
-    report = check(claim, challenge_rounds=1)
+    report = check(claim, challenge=1)
     assert report.defects == ()
     assert report.challenge.method == "draws"
     assert report.challenge.evaluations >= 6400
-    known = check(replace(claim, not_attacked="its instances are counts"), challenge_rounds=1)
+    known = check(replace(claim, not_attacked="its instances are counts"), challenge=1)
     assert known.defects == ()
     assert known.challenge is None
 
@@ -87,7 +87,7 @@ def test_what_project_reads_may_be_searched_over():
         r"""$$0 \le x^2$$"""
         return jnp.zeros(2), factor * square
 
-    assert check(not_negative, challenge_rounds=1).defects == ()
+    assert check(not_negative, challenge=1).defects == ()
 
 
 def test_papers_leave_out_only_what_an_attack_cannot_move():
@@ -97,3 +97,20 @@ def test_papers_leave_out_only_what_an_attack_cannot_move():
     # Each is one short sentence, and none is the way in which a sampler draws: that can be mended.
     assert all(10 < len(reason) < 80 for reason in reasons)
     assert "its sampler draws by a JAX key" not in reasons
+
+
+def test_a_check_from_python_searches_ones_own_claims_and_those_of_papers_on_demand():
+    narrow = replace(below_three, function=lambda x, *, factor=1.0: (x @ x, 2.99 * factor))
+    report = check(narrow)
+    assert report.verdict.outcome is Outcome.SUPPORTED
+    assert report.challenge is not None
+    assert report.challenge.violated
+    assert report.defects == ("the challenge found a counterexample",)
+    assert check(narrow, challenge=0).challenge is None
+    assert check("lemma-12", count=8).challenge is None
+
+
+@pytest.mark.parametrize("number", [-1, float("nan"), float("inf")])
+def test_fewer_searches_than_none_are_one_line(number):
+    with pytest.raises(UserError, match="no number of searches: give 1"):
+        check(below_three, challenge=number)

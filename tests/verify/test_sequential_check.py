@@ -159,7 +159,7 @@ def outcomes(report):
     "name", ["least_squares", "from_sixteen", "at_six_scales", "ill_conditioned", "maximum"]
 )
 def test_a_true_rate_is_supported_and_its_false_variants_are_not(mine, name):
-    report = at.check(mine[name], challenge_rounds=2 if name == "least_squares" else 0)
+    report = at.check(mine[name], challenge=2 if name == "least_squares" else 0)
     assert report.defects == ()
     assert report.verdict.outcome is Outcome.SUPPORTED
     assert {control.verdict.outcome for control in report.controls} == {Outcome.VIOLATED}
@@ -167,7 +167,7 @@ def test_a_true_rate_is_supported_and_its_false_variants_are_not(mine, name):
 
 def test_a_rate_that_comes_like_the_logarithm_is_supported(mine):
     claim = mine["margin"]
-    report = at.check(replace(claim, scales=at.Doubling("t", 16, count=12)))
+    report = at.check(replace(claim, scales=at.Doubling("t", 16, count=12)), challenge=0)
     assert report.defects == ()
     assert outcomes(report) == (Outcome.SUPPORTED, [Outcome.VIOLATED])
     assert "one constant serves all scales up to 2^53" in report.verdict.reason
@@ -175,7 +175,7 @@ def test_a_rate_that_comes_like_the_logarithm_is_supported(mine):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_rate_that_comes_like_the_logarithm_is_never_called_false(mine, seed):
-    verdict, controls = outcomes(report := at.check(mine["margin"], seed=seed))
+    verdict, controls = outcomes(report := at.check(mine["margin"], seed=seed, challenge=0))
     assert controls == [Outcome.VIOLATED]
     if verdict is not Outcome.SUPPORTED:  # how many scales are looked at is a matter of time
         assert verdict is Outcome.INCONCLUSIVE
@@ -189,10 +189,13 @@ def test_a_rate_that_comes_like_the_logarithm_is_never_called_false(mine, seed):
 def test_a_rate_that_few_instances_contradict_while_most_have_not_settled_stays_open(
     mine, seed, effort
 ):
-    report = at.check(mine["square"], seed=seed, challenge_rounds=effort)
+    report = at.check(mine["square"], seed=seed, challenge=effort)
     assert outcomes(report) == (Outcome.INCONCLUSIVE, [Outcome.VIOLATED])
     assert effort == 0 or not report.challenge.violated
 
 
 def test_a_direction_that_is_not_the_limit_is_refuted_by_the_draws(mine):
-    assert outcomes(at.check(mine["one_direction"])) == (Outcome.VIOLATED, [Outcome.VIOLATED])
+    assert outcomes(at.check(mine["one_direction"], challenge=0)) == (
+        Outcome.VIOLATED,
+        [Outcome.VIOLATED],
+    )

@@ -57,7 +57,7 @@ def total(x, y, *, factor=1.0):
 
 
 def test_a_sum_ends_with_one_entry_of_three_and_what_is_irrelevant_with_zero():
-    report = check(total)
+    report = check(total, challenge=0)
     assert report.verdict.outcome is Outcome.VIOLATED
     small = report.shrunk
     assert small.arrays["x"].tolist() == [3.0] + [0.0] * 7
@@ -112,7 +112,7 @@ def test_matrices_end_with_a_multiple_of_the_identity_and_sizes_with_the_smalles
     small = shrunk(trace, {"A": 1.9 * np.eye(4) + 0.01})
     np.testing.assert_array_equal(small.arrays["A"], 2 * np.eye(3))
     assert "2 I_{3}" in small.latex()
-    report = check(quadratic)
+    report = check(quadratic, challenge=0)
     assert {name: value.size for name, value in report.shrunk.arrays.items()} == {"A": 1, "v": 1}
     assert replay(quadratic, dict(report.shrunk.arrays)).outcome is Outcome.VIOLATED
 
@@ -124,7 +124,7 @@ def collision(p, *, factor=1.0):
 
 
 def test_a_distribution_stays_one():
-    witness = check(collision).verdict.witness
+    witness = check(collision, challenge=0).verdict.witness
     small = shrunk(collision, witness)
     assert small.arrays["p"].sum() == 1
     assert cost(small.arrays) < cost(witness)
@@ -182,11 +182,11 @@ def spread(u, C, *, factor=1.0):
 
 
 def test_unit_vectors_and_covariances_are_shrunk_by_their_draws():
-    small = check(mass, challenge_rounds=0).shrunk
+    small = check(mass, challenge=0).shrunk
     assert np.count_nonzero(small.arrays["u"]) == 2
     assert not small.arrays["C"].any()
     np.testing.assert_allclose(np.linalg.norm(small.arrays["u"]), 1, rtol=1e-15)
-    small = check(spread, challenge_rounds=0).shrunk
+    small = check(spread, challenge=0).shrunk
     np.testing.assert_array_equal(np.sort(np.diag(small.arrays["C"])), [0, 1, 1])
     assert np.count_nonzero(small.arrays["C"]) == 2
     assert np.count_nonzero(small.arrays["u"]) == 1
@@ -242,7 +242,7 @@ def test_a_declared_sum_ends_with_three():
         r"""$$\sum_i x_i \le 2$$"""
         return jnp.sum(x), factor * 2.0
 
-    small = check(sum_of_declared, challenge_rounds=0).shrunk
+    small = check(sum_of_declared, challenge=0).shrunk
     assert small.arrays["x"].tolist() == [3.0] + [0.0] * 7
 
 
@@ -284,7 +284,7 @@ def test_scalars_and_integers_are_shrunk():
 
 def test_what_holds_is_not_shrunk():
     assert shrunk(total, {"x": np.zeros(8), "y": np.zeros(16)}) is None
-    assert check(total).controls[0].verdict.outcome is Outcome.VIOLATED
+    assert check(total, challenge=0).controls[0].verdict.outcome is Outcome.VIOLATED
 
 
 def test_laws_are_read_from_the_sampler():
@@ -344,7 +344,10 @@ def test_an_erratum_is_no_more_complex_than_before_and_violates_on_replay(paper)
     tried = 0
     with jax.numpy_rank_promotion("allow"):
         for claim in errata[:2]:
-            before = {k: np.asarray(v) for k, v in (check(claim).verdict.witness or {}).items()}
+            before = {
+                k: np.asarray(v)
+                for k, v in (check(claim, challenge=0).verdict.witness or {}).items()
+            }
             small = shrunk(claim, before)
             if small is not None:
                 assert cost(small.arrays) <= cost(before), claim.name

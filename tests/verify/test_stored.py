@@ -22,7 +22,7 @@ def below(x, *, factor=1.0):
 
 
 def test_a_stored_witness_that_violates_decides():
-    report = check(below, stored={"x": np.array([1.0, 1.0])})
+    report = check(below, stored={"x": np.array([1.0, 1.0])}, challenge=0)
     assert report.verdict.outcome is Outcome.VIOLATED
     assert report.verdict.reason.startswith("stored witness: ")
     assert report.verdict.tried == 64
@@ -31,20 +31,20 @@ def test_a_stored_witness_that_violates_decides():
 
 
 def test_one_that_holds_gives_its_tightness_and_one_that_does_not_fit_nothing():
-    plain = check(below)
+    plain = check(below, challenge=0)
     tight = {"x": np.array([1.0, 0.899])}
-    report = check(below, stored=tight)
+    report = check(below, stored=tight, challenge=0)
     assert report.verdict.outcome is Outcome.SUPPORTED
     assert report.verdict.tightness == replay(below, tight).tightness > plain.verdict.tightness
     for wrong in ({"y": np.zeros(2)}, {"x": np.zeros(())}):
-        assert check(below, stored=wrong).verdict.tightness == plain.verdict.tightness
+        assert check(below, stored=wrong, challenge=0).verdict.tightness == plain.verdict.tightness
     # Other sizes than those of the check are evaluated on a program of their own.
     longer = {"x": np.array([1.0, 1.0, 0.0])}
-    assert check(below, stored=longer).verdict.outcome is Outcome.VIOLATED
+    assert check(below, stored=longer, challenge=0).verdict.outcome is Outcome.VIOLATED
 
 
 def test_a_weaker_one_changes_nothing():
-    plain = check(below)
-    report = check(below, stored={"x": np.array([0.1, 0.1])})
+    plain = check(below, challenge=0)
+    report = check(below, stored={"x": np.array([0.1, 0.1])}, challenge=0)
     assert report.verdict.reason == plain.verdict.reason
     assert bool(jnp.isfinite(report.verdict.slack))

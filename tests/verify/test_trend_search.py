@@ -72,7 +72,7 @@ FALSE = [
 
 @pytest.mark.parametrize("claim", FALSE, ids=lambda claim: claim.name)
 def test_what_fails_for_few_instances_is_found_by_a_search_and_not_by_draws(claim):
-    assert check(claim).verdict.outcome == "SUPPORTED"
+    assert check(claim, challenge=0).verdict.outcome == "SUPPORTED"
     report = challenge(claim, evaluations=40_000)
     assert report.violated
     assert replay(claim, dict(report.verdict.witness)).outcome == "VIOLATED"
@@ -129,7 +129,7 @@ def test_a_rate_whose_constant_is_large_somewhere_is_not_refused_by_a_search(bou
 
 
 def test_a_check_searches_at_its_first_scales_and_shows_the_instance():
-    report = check(doubled_but_in_a_direction, challenge_rounds=1)
+    report = check(doubled_but_in_a_direction, challenge=1)
     assert report.challenge.violated
     assert set(report.challenge.verdict.witness) == {"v"}
     assert "the challenge found a counterexample" in report.claim_defects
@@ -172,7 +172,7 @@ def test_a_computed_rate_is_searched_with_its_noise_as_it_was_drawn():
     claim = computed_but_in_a_direction
     blocks = Draws(claim, claim.draw(0, claim.count), 0).blocks
     assert [block.values.shape for block in blocks.values()] == [(claim.count, 3)]
-    assert check(claim).verdict.outcome == "SUPPORTED"
+    assert check(claim, challenge=0).verdict.outcome == "SUPPORTED"
     report = challenge(claim, evaluations=12_800)
     assert report.violated
     assert not challenge(claim, method="draws", evaluations=report.evaluations).violated
@@ -192,7 +192,7 @@ def test_a_limit_that_few_drawn_instances_contradict_is_not_refused(name, scales
         r"""$$d_n \to 0$$"""
         return SLOW[name](x, scales) + plateau, 0 * scales
 
-    assert check(stated).verdict.outcome == "INCONCLUSIVE"
+    assert check(stated, challenge=0).verdict.outcome == "INCONCLUSIVE"
 
 
 @pytest.mark.parametrize("bound", [0.9, 0.6])
@@ -202,7 +202,7 @@ def test_a_limit_that_fails_on_few_drawn_instances_is_refused_without_a_search(b
         r"""$$d_n \to 0$$"""
         return 1 / N + jnp.where(x > bound, 0.5, 0.0) + plateau, 0 * N
 
-    verdict = check(stated).verdict
+    verdict = check(stated, challenge=0).verdict
     assert verdict.outcome == "VIOLATED"
     assert float(verdict.witness["x"]) > bound
 

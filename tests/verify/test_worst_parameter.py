@@ -73,8 +73,8 @@ def test_an_interval_that_fails_near_the_ends_is_refuted_there(claim):
 
 
 def test_a_check_searches_for_the_worst_parameter():
-    assert check(wald_at_a_low_level, count=64).verdict.outcome is not Outcome.VIOLATED
-    report = check(wald_at_a_low_level, count=64, challenge_rounds=0.01)
+    assert check(wald_at_a_low_level, count=64, challenge=0).verdict.outcome is not Outcome.VIOLATED
+    report = check(wald_at_a_low_level, count=64, challenge=0.01)
     assert report.challenge.violated
     assert report.defects
 
@@ -86,7 +86,7 @@ def test_an_interval_that_holds_for_every_p_is_not():
 
 
 def test_drawn_parameters_support_an_average_alone():
-    verdict = check(hoeffding).verdict
+    verdict = check(hoeffding, challenge=0).verdict
     assert verdict.outcome is Outcome.SUPPORTED
     assert verdict.reason.endswith("on average over the drawn p")
 

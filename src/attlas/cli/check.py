@@ -96,7 +96,7 @@ def check(
         "count": instances,
         "seed": seed,
         "seeds": seeds,
-        "challenge_rounds": challenge,
+        "challenge": challenge,
         "effort": effort,
         "stored": _stored(store, claims, forget),
         "alpha": alpha_of(len(claims)),
@@ -139,7 +139,7 @@ def _inputs(claims: "Sequence[Claim]", options: dict, on: str) -> "CheckInputs |
         return None
     from attlas.experiments.unchanged import check_inputs
 
-    settings = (options[name] for name in ("count", "seed", "challenge_rounds", "effort", "stored"))
+    settings = (options[name] for name in ("count", "seed", "challenge", "effort", "stored"))
     return check_inputs(claims, *settings)
 
 

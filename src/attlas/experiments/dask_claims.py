@@ -27,7 +27,7 @@ def check_on_dask(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int | float | None = None,
+    challenge: int | float | None = None,
     effort: int | float = 1.0,
     stored: Mapping[str, Witness] | None = None,
     alpha: float | None = None,
@@ -42,8 +42,8 @@ def check_on_dask(
         count: instances per claim; by default each claim's own number.
         seed: the first of them.
         seeds: how many seeds.
-        challenge_rounds: searches of each claim, or a part of one; None for the default of
-            `attlas.verify.check_many.search_effort`.
+        challenge: searches of each claim, or a part of one; None for the default of
+            `attlas.verify.check.search_effort`.
         effort: factor of two processor seconds for each search.
         stored: instances from earlier searches, by claim; evaluated first.
         alpha: error probability granted to each claim; by default as if these were all.
@@ -59,7 +59,7 @@ def check_on_dask(
         count=count,
         seed=seed,
         seeds=seeds,
-        challenge_rounds=challenge_rounds,
+        challenge=challenge,
         effort=effort,
         stored=stored,
         alpha=alpha,

@@ -27,7 +27,8 @@ from attlas.experiments.environment import PACKAGE, SHOWING
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import stored_report
 from attlas.projects.loading import source_digest
-from attlas.verify.check_many import alpha_of, search_effort
+from attlas.verify.check import search_effort
+from attlas.verify.check_many import alpha_of
 
 _VARIABLES = ("XLA_", "JAX_", "OMP_", "OPENBLAS_", "MKL_", "NPROC")
 _OF_THE_CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")

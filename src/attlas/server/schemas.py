@@ -88,7 +88,7 @@ def input_schemas() -> dict[str, dict[str, Any]]:
             "claims": {**claims, "description": f"{places}names of its claims, by default all"},
             "source": _SOURCE,
             "seed": _SEED,
-            "challenge_rounds": _ROUNDS,
+            "challenge": _ROUNDS,
         }),
         "challenge": _object({
             **_ONE_CLAIM,

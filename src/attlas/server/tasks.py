@@ -27,7 +27,7 @@ def check(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
     groups = planned_groups(
         claims,
         seed=arguments.get("seed", 0),
-        challenge_rounds=arguments.get("challenge_rounds"),
+        challenge=arguments.get("challenge"),
     )
     reports = [report for group in groups for report in group()]
     if "source" not in arguments:

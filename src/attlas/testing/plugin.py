@@ -214,7 +214,7 @@ class ClaimItem(pytest.Item):
             reports[self.claim.name] = report = check(
                 self.claim,
                 count=self.config.getoption("--attlas-instances"),
-                challenge_rounds=float(self.config.getoption("--attlas-effort") or 0),
+                challenge=float(self.config.getoption("--attlas-effort") or 0),
                 stored=self._stored_witness(store),
             )
             self._keep_witness(store, report)

@@ -7,6 +7,7 @@ Compilation is what costs: a check and its controls share one program. What most
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jax
@@ -25,6 +26,7 @@ from attlas.claims.verdict import (
     Verdict,
     Witness,
 )
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import far_constants, near_limits, nearest_control
 from attlas.verify.evidence import (
@@ -58,7 +60,7 @@ def check(
     count: int | None = None,
     seed: int = 0,
     alpha: float = 1e-3,
-    challenge_rounds: int | float = 0,
+    challenge: int | float | None = None,
     stored: Witness | None = None,
     program: Program | None = None,
 ) -> CheckReport:
@@ -70,8 +72,9 @@ def check(
             or rate with `Doubling` scales doubles them while it is undecided and two processor
             seconds last.
         alpha: error probability of a statistical verdict, of all looks together.
-        challenge_rounds: searches of an inequality, limit or rate, of two processor seconds each;
-            none by default, where `attlas check` and pytest make one, by the same methods.
+        challenge: searches for a counterexample, two processor seconds each; 0 for none. By
+            default 1 for your own claims, as in `attlas check` and pytest, and 0 for those of
+            installed papers; see `search_effort`.
         stored: an instance of an earlier search, evaluated first where it still fits the claim.
 
     Returns:
@@ -82,6 +85,7 @@ def check(
         'SUPPORTED'
     """
     claim, started = one_claim(claim), time.perf_counter()
+    effort = search_effort(claim, challenge)
     if claim.parameters:  # one half for the drawn parameters, one for the worst
         alpha /= 2
     if isinstance(claim.scales, Doubling):
@@ -92,14 +96,14 @@ def check(
         def look(extended: Claim, share: float, rounds: int | float) -> CheckReport:
             return _once(extended, count, seed, share, rounds, stored, None)
 
-        options = {"sequences": count, "alpha": alpha, "effort": challenge_rounds}
+        options = {"sequences": count, "alpha": alpha, "effort": effort}
         report = sequential_check(claim, look, **options)
         return replace(report, seconds=time.perf_counter() - started)
     shares = [(claim.count if count is None else count, alpha)]
     if count is None and claim.rule.trials:
         shares = looks(claim.count, alpha)
     for trials, share in shares:
-        report = _once(claim, trials, seed, share, challenge_rounds, stored, program)
+        report = _once(claim, trials, seed, share, effort, stored, program)
         # Trials of another look are other draws of the sampler, or more of them: the sum of all
         # error probabilities bounds that of the report.
         verdicts = (report.verdict, *(control.verdict for control in report.controls))
@@ -109,12 +113,49 @@ def check(
     return replace(report, seconds=time.perf_counter() - started)
 
 
+@refuse_unreadable
+def search_effort(claim: Claim, challenge: int | float | None, effort: int | float = 1.0) -> float:
+    """The effort of the search that belongs to the check of a claim.
+
+    Args:
+        challenge: searches of two processor seconds each; None for one, but none for the hundreds
+            of claims of installed papers, unless the paper is the project of the working directory.
+        effort: factor of two processor seconds.
+
+    Raises:
+        UserError: if the searches are fewer than none.
+
+    Examples:
+        >>> from attlas.verify.registry import one_claim
+        >>> claim = one_claim("julistiono2024optimizing/lemma-12")
+        >>> search_effort(claim, None), search_effort(claim, 2, 0.5)
+        (0.0, 1.0)
+    """
+    if challenge is None:
+        challenge = int(_is_own(claim))
+    if not 0 <= challenge < float("inf"):
+        raise UserError(
+            f"challenge={challenge} is no number of searches: give 1 or a part of it, 0 for none"
+        )
+    return float(challenge * effort)
+
+
+def _is_own(claim: Claim) -> bool:
+    """Whether a claim is of the project here, or of no installed paper."""
+    from attlas.projects.installed import is_of_installed_paper
+    from attlas.projects.project import project_here
+
+    project, file = project_here(), claim.place[0]
+    is_here = project is not None and Path(file).is_relative_to(project.root)
+    return is_here or not is_of_installed_paper(file)
+
+
 def _once(
     claim: Claim,
     count: int,
     seed: int,
     alpha: float,
-    challenge_rounds: int | float,
+    effort: int | float,
     stored: Witness | None,
     program: Program | None,
 ) -> CheckReport:
@@ -138,7 +179,7 @@ def _once(
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = faults(claim, evidence, controls, places)
         undefined = _undefined(claim, batch, holds)
-        search = _searched(claim, program, batch, challenge_rounds, alpha=alpha, seed=seed)
+        search = _searched(claim, program, batch, effort, alpha=alpha, seed=seed)
         verdict = _on_average(claim, verdict)
     return CheckReport(
         claim=claim.name,

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport, Witness
-from attlas.core.errors import UserError, refuse_unreadable
+from attlas.core.errors import UserError
+from attlas.verify.check import check, search_effort
 from attlas.verify.evidence import compile_program
 from attlas.verify.registry import failure
 
@@ -31,42 +31,12 @@ def alpha_of(claims: int) -> float:
     return RUN_ALPHA / (2 * max(1, claims))
 
 
-@refuse_unreadable
-def search_effort(claim: Claim, rounds: int | float | None, effort: int | float = 1.0) -> float:
-    """The effort of the search that belongs to the check of a claim.
-
-    Args:
-        rounds: searches of two processor seconds each; None for one, but none for the hundreds of
-            claims of installed papers, unless the paper is the project of the working directory.
-        effort: factor of two processor seconds.
-
-    Examples:
-        >>> from attlas.verify.registry import one_claim
-        >>> claim = one_claim("julistiono2024optimizing/lemma-12")
-        >>> search_effort(claim, None), search_effort(claim, 2, 0.5)
-        (0.0, 1.0)
-    """
-    if rounds is None:
-        rounds = int(_is_own(claim))
-    return float(rounds * effort)
-
-
-def _is_own(claim: Claim) -> bool:
-    """Whether a claim is of the project here, or of no installed paper."""
-    from attlas.projects.installed import is_of_installed_paper
-    from attlas.projects.project import project_here
-
-    project, file = project_here(), claim.place[0]
-    is_here = project is not None and Path(file).is_relative_to(project.root)
-    return is_here or not is_of_installed_paper(file)
-
-
 def check_group(
     group: tuple[str, Sequence[str]],
     count: int | None,
     seeds: Sequence[int],
     alpha: float,
-    challenge_rounds: int | float,
+    challenge: int | float,
     stored: Mapping[str, Witness],
 ) -> list[CheckReport]:
     """Check claims one after the other; runs in a worker process.
@@ -82,7 +52,6 @@ def check_group(
         UserError: names the claim whose parts failed, though two instances could be drawn.
     """
     from attlas.projects.read_files import undeclared_reads, watched_reads
-    from attlas.verify.check import check
     from attlas.verify.registry import claims_at
 
     reports, programs = [], {}
@@ -97,7 +66,7 @@ def check_group(
                     count=count,
                     seed=seed,
                     alpha=alpha,
-                    challenge_rounds=challenge_rounds,
+                    challenge=challenge,
                     stored=stored.get(claim.name),
                     program=programs.get(claim.name),
                 )
@@ -116,7 +85,7 @@ def planned_groups(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int | float | None = None,
+    challenge: int | float | None = None,
     effort: int | float = 1.0,
     stored: Mapping[str, Witness] | None = None,
     alpha: float | None = None,
@@ -130,8 +99,7 @@ def planned_groups(
         count: instances of each, or None for the number that each claim declares.
         seed: the first seed.
         seeds: how many seeds, one after the other; each check is granted what it has alone.
-        challenge_rounds: searches of each claim, or a part of one; None for `search_effort`'s
-            default.
+        challenge: searches of each claim, or a part of one; None for `search_effort`'s default.
         effort: factor of two processor seconds for each search.
         stored: instances of earlier searches, by claim; evaluated first.
         alpha: error probability granted to each claim; by default as if these were all.
@@ -152,7 +120,7 @@ def planned_groups(
             count=count,
             seeds=range(seed, seed + seeds),
             alpha=alpha_of(len(claims)) if alpha is None else alpha,
-            challenge_rounds=search_effort(members[0], challenge_rounds, effort),
+            challenge=search_effort(members[0], challenge, effort),
             stored={c.name: witnesses[c.name] for c in members if c.name in witnesses},
         )
         for home, members in groups
@@ -165,7 +133,7 @@ def check_all(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int | float | None = None,
+    challenge: int | float | None = None,
     effort: int | float = 1.0,
     processes: int = 2,
     stored: Mapping[str, Witness] | None = None,
@@ -187,7 +155,7 @@ def check_all(
         count=count,
         seed=seed,
         seeds=seeds,
-        challenge_rounds=challenge_rounds,
+        challenge=challenge,
         effort=effort,
         stored=stored,
         alpha=alpha,

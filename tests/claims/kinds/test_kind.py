@@ -71,11 +71,11 @@ def test_the_example_of_the_guide_is_a_kind_that_the_engine_checks():
         return jnp.maximum(x, y) if largest else jnp.sqrt(x * y), jnp.maximum(x, y)
 
     claim = replace(means, kind=kind)
-    report = check(claim, challenge_rounds=1)
+    report = check(claim, challenge=1)
     assert report.verdict.outcome is Outcome.SUPPORTED
     # Equal sides satisfy the inequality and violate the strict one.
     assert [control.verdict.outcome for control in report.controls] == [Outcome.VIOLATED]
-    assert [c.verdict.outcome for c in check(means).controls] == [Outcome.SUPPORTED]
+    assert [c.verdict.outcome for c in check(means, challenge=0).controls] == [Outcome.SUPPORTED]
     assert "are not below the right" in report.controls[0].verdict.reason
     assert report.challenge is not None
     assert power(claim, factors=(1e6,), evaluations=0).smallest == (1e6,)

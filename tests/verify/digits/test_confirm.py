@@ -281,7 +281,7 @@ def test_the_tolerance_is_that_of_the_kind():
 
 def test_the_check_confirms_and_stores_the_digits():
     false = stated(lambda x: (jnp.sum(x), 2.0))
-    verdict = check(false).verdict
+    verdict = check(false, challenge=0).verdict
     assert verdict.outcome is Outcome.VIOLATED
     assert verdict.confirmed.violates
     assert verdict.confirmed.right == "2.0"
