@@ -63,7 +63,7 @@ GRID = Grid(
     fixed={"d": WIDTH, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
     smoke={"points": 5},
     quick={"points": 25},
-    paper={"points": 121},
+    paper={"points": 97},
 )
 
 
