@@ -2,9 +2,12 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from attlas.core.errors import UserError
+from liu2021analyzing.library.bounds import liu2021_printed as formulas
 from liu2021analyzing.library.bounds.liu2021_sample_size import (
     liu2021_attention,
     liu2021_baseline,
@@ -16,6 +19,7 @@ from liu2021analyzing.library.bounds.liu2021_sample_size import (
 from liu2021analyzing.library.bounds.liu2021_union_bound import (
     Block,
     Conditions,
+    liu2021_error,
     liu2021_sample_size,
 )
 
@@ -232,3 +236,51 @@ def test_every_printed_size_with_all_numbers_different():
     found = liu2021_mask(7, 3, 5, gamma, norms, **printed)
     expected = 7 * (5 * 1.7 * 1.3 * eta) ** 2 * math.log(5 * eta) * (21 + 7 + 3)
     assert found == pytest.approx(expected, rel=1e-12)
+
+
+NUMBERS = (5, 3, 0.4, 1.3, 3, 0.2)
+FORMULAS = {
+    "Theorem 1": (
+        lambda p, d, gamma, C, s0, tau: formulas.printed_attention(p, d, gamma, C, 3, s0, tau),
+        liu2021_attention(5, 3, 0.4, (2.0, 1.3, 3.0), s0=3, tau=0.2, **PRINTED),
+    ),
+    "Corollary 1": (
+        lambda p, d, gamma, C, s0, tau: formulas.printed_baseline(p, d, gamma, C, 3),
+        liu2021_baseline(5, 3, 0.4, (2.0, 1.3, 3.0), **PRINTED),
+    ),
+    "Theorem 2": (
+        lambda p, d, gamma, C, s0, tau: formulas.printed_self_attention(
+            (p, d, 7, 2), gamma, (2, 3, C, 5, 7), s0, tau
+        ),
+        liu2021_self_attention(
+            (5, 3, 7, 2, 11), 0.4, (1.0, 2.0, 3.0, 1.3, 5.0, 6.0, 7.0), s0=3, tau=0.2, **PRINTED
+        ),
+    ),
+    "Theorem 3": (
+        lambda p, d, gamma, C, s0, tau: formulas.printed_deep(gamma, C, p),
+        liu2021_deep(0.4, 1.3, 5, **PRINTED),
+    ),
+    "Theorem 6": (
+        lambda p, d, gamma, C, s0, tau: formulas.printed_recurrent(
+            (p, d, 7, 6), gamma, (C, 2, 3), (2.7, s0)
+        ),
+        liu2021_recurrent((5, 3, 7, 6), 0.4, (1.3, 2.0, 3.0), (2.7, 3.0), **PRINTED),
+    ),
+    "Lemma 1": (
+        lambda p, d, gamma, C, s0, tau: formulas.printed_mask(p, d, s0, gamma, (C, 2, 3)),
+        liu2021_mask(5, 3, 3, 0.4, (1.3, 2.0, 3.0), **PRINTED),
+    ),
+    "Lemma 1.1": (
+        lambda p, d, gamma, C, s0, tau: formulas.gradient_error(gamma, C, tau, s0),
+        liu2021_error(0.4, 1.3, Conditions(smallest=0.2, residual=3.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_size_is_that_of_its_formula_also_where_jax_traces_it(name):
+    formula, size = FORMULAS[name]
+    assert formula(*NUMBERS) == size
+    with jax.enable_x64(True):
+        found = jax.jit(formula)(*(jnp.asarray(float(number)) for number in NUMBERS))
+    assert float(found) == pytest.approx(size, rel=1e-13)

@@ -12,6 +12,7 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.core.errors import UserError
 from attlas.core.ranges import require_at_least, require_positive
+from liu2021analyzing.library.bounds import liu2021_printed as printed
 from liu2021analyzing.library.bounds.liu2021_union_bound import (
     Block,
     Conditions,
@@ -71,8 +72,8 @@ def liu2021_attention(
     C_x, C_1, C_2 = norms
     positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
     if _is_printed(constants, {"p": p, "d": d}, positive | {"weight_norm": weight_norm}):
-        spread, eta = _spread(p, s0, tau), C_1**2 * C_2
-        return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
+        s0 = _support(p, s0, tau)
+        return c * float(printed.printed_attention(p, d, gamma, C_1, C_2, s0, tau))
     return _proved(C_1 * C_x * weight_norm, C_2, d, [Block(p * d)], gamma, conditions)
 
 
@@ -116,8 +117,7 @@ def liu2021_baseline(
     positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
     if not _is_printed(constants, {"p": p, "d": d}, positive):
         return liu2021_attention(p, d, gamma, norms, conditions, constants=constants)
-    eta = C_1**2 * C_2
-    return c * (p * eta / gamma) ** 2 * math.log(p * eta / gamma) * (p * d + d)
+    return c * float(printed.printed_baseline(p, d, gamma, C_1, C_2))
 
 
 @closed_form
@@ -169,9 +169,8 @@ def liu2021_self_attention(
     named = ("C_x", "C_1", "C_2", "C_5", "C_6", "C_7", "C_8")
     positive = {"gamma": gamma, "c": c, **dict(zip(named, norms, strict=True))}
     if _is_printed(constants, {"p": p, "t": t, "d": d, "d_v": d_v, "d_q": d_q}, positive):
-        k = _spread(p, s0, tau) ** 2 + math.sqrt(p) * t
-        eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
-        return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
+        layers, s0 = (C_1, C_2, C_5, C_6, C_8), _support(p, s0, tau)
+        return c * float(printed.printed_self_attention((p, t, d, d_v), gamma, layers, s0, tau))
     stretch = C_5 * C_6 * t * C_x**2 / math.sqrt(d_q)
     blocks = [Block(p * d_v * d), Block(d_v * t), Block(t * d_q, stretch), Block(t * d_q, stretch)]
     return _proved(C_1 * C_7 * C_x * math.sqrt(p * t), C_2, d, blocks, gamma, conditions)
@@ -213,7 +212,7 @@ def liu2021_deep(
     """
     positive = {"gamma": gamma, "c_k": c_k, "margin": margin, "c": c}
     if _is_printed(constants, {"parameters": parameters}, positive):
-        return c * math.log(c_k / gamma) * parameters
+        return c * float(printed.printed_deep(gamma, c_k, parameters))
     level = margin * gamma
     return c * c_k / level**2 * math.log(c_k / level) * parameters
 
@@ -258,9 +257,7 @@ def liu2021_recurrent(
     positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "C_8": C_8, "C_9": C_9, "c": c}
     require_at_least(0, d_a=d_a, d_f=d_f)
     if _is_printed(constants, {"t": t, "d": d}, positive):
-        eta = C_1 * C_2 * C_x
-        size = (C_1 * C_x * eta / gamma) ** 2
-        return c * size * math.log(eta * C_8 * C_9 / gamma) * (t * d + d + d_a + d_f)
+        return c * float(printed.printed_recurrent(sizes, gamma, norms, stretches))
     blocks = [Block(t * d), Block(d_a, C_8), Block(d_f, C_9)]
     return _proved(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, conditions)
 
@@ -302,13 +299,11 @@ def liu2021_mask(
     """
     C_x, C_1, C_2 = norms
     positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
-    printed = _is_printed(constants, {"p": p, "d": d}, positive)
+    as_printed = _is_printed(constants, {"p": p, "d": d}, positive)
     if not 1 <= s0 <= p:
         raise UserError(f"s0 = {s0} of p = {p} inputs: choose s0 from 1 to p")
-    if printed:
-        eta = C_1 * C_2 * C_x
-        size = (s0 * C_1 * C_x * eta / gamma) ** 2
-        return c * size * math.log(s0 * eta / gamma) * (p * d + p + d)
+    if as_printed:
+        return c * float(printed.printed_mask(p, d, s0, gamma, norms))
     blocks = [Block(p * d), Block(p)]
     return _proved(C_1 * C_x * math.sqrt(s0), C_2, d, blocks, gamma, conditions)
 
@@ -323,14 +318,14 @@ def _is_printed(
     return constants == "printed"
 
 
-def _spread(p: int, s0: int | None, tau: float) -> float:
-    """sqrt(s0) + tau sqrt(p) of the print."""
+def _support(p: int, s0: int | None, tau: float) -> int:
+    """The number of weights that count in the print, once it is checked; all p when None."""
     s0 = p if s0 is None else s0
     if not (0 <= s0 <= p and 0 <= tau <= 1 and s0 + tau > 0):
         raise UserError(
             f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1, not both 0"
         )
-    return math.sqrt(s0) + tau * math.sqrt(p)
+    return s0
 
 
 def _proved(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from attlas.bounds.closed_form import closed_form
 from attlas.core.errors import UserError
 from attlas.core.ranges import require_at_least, require_positive
+from liu2021analyzing.library.bounds.liu2021_printed import gradient_error
 
 
 class Conditions(NamedTuple):
@@ -65,7 +66,7 @@ def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
     """
     require_positive(smallest=conditions.smallest)
     require_at_least(0, gradient=gradient, C_2=C_2, residual=conditions.residual)
-    return gradient**2 / conditions.smallest + C_2**2 * conditions.residual
+    return float(gradient_error(gradient, C_2, conditions.smallest, conditions.residual))
 
 
 @closed_form
