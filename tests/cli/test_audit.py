@@ -1,7 +1,10 @@
 """`attlas audit` writes a page, numbers and a kept audit; bad calls are one line."""
 
 import json
+import re
+import shutil
 from importlib import import_module
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -50,6 +53,30 @@ def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, 
     page = (tmp_path / "audit.html").read_text()
     assert "&lt;i&gt;model" in page
     assert "<i>model" not in page
+
+
+def test_an_audit_of_which_nothing_has_changed_is_not_computed_again(
+    attlas, model, tmp_path, monkeypatch
+):
+    arguments = (model, "--level", "weights", "--json", "numbers.json")
+    places = [tmp_path / name for name in ("audit.html", "numbers.json")]
+    assert attlas(*arguments)[:2] == (0, "audit.html\n")
+    first = [place.read_text() for place in places]
+    (computed,) = (tmp_path / "results" / "audits").iterdir()
+    stored = computed.read_bytes()
+    with monkeypatch.context() as without:
+        without.setattr(import_module("attlas.audit.audit"), "audit", lambda *_, **__: 1 / 0)
+        code, out, _ = attlas(*arguments)
+    again = r"audit unchanged, computed \d+ (s|min) ago; --fresh computes it again\naudit.html\n"
+    assert code == 0
+    assert re.fullmatch(again, out)
+    assert [place.read_text() for place in places] == first
+    assert computed.read_bytes() == stored
+    assert attlas(*arguments, "--fresh")[:2] == (0, "audit.html\n")
+    shutil.rmtree(model)
+    other = make_encoder(jax.random.key(2), 7, 5, width=6, blocks=1, heads=2, hidden=8)
+    save_model(Path(model), stored_form(other))
+    assert attlas(*arguments)[1] == "audit.html\n"
 
 
 @pytest.fixture

@@ -3,11 +3,21 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 from small_documents import AUDIT
 
+from attlas.audit.audit import AuditOptions
 from attlas.core.errors import UserError
-from attlas.experiments.audits import FOLDER, audited_model, store_audit, stored_audits
+from attlas.experiments import audits
+from attlas.experiments.audits import (
+    FOLDER,
+    audit_digest,
+    audited_model,
+    store_audit,
+    stored_audits,
+    unchanged_audit,
+)
 
 
 def named(name, **change):
@@ -99,3 +109,60 @@ def test_a_model_is_found_or_asked_for(tmp_path):
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}")
     assert audited_model(tmp_path, None) == model
+
+
+INPUTS = ("f" * 64, "a b", "data", [np.array([1, 2]), np.array([3])], AuditOptions(seed=1))
+
+
+@pytest.mark.parametrize(
+    ("place", "other"),
+    [
+        (0, "e" * 64),
+        (1, "a c"),
+        (2, "deep"),
+        (3, None),
+        (3, [np.array([1, 2])]),
+        (3, [np.array([1]), np.array([2, 3])]),
+        (3, [np.array([1, 2]), np.array([4])]),
+        (4, AuditOptions(seed=1, mask=0)),
+        (4, AuditOptions(seed=1, source="other")),
+    ],
+)
+def test_a_digest_differs_wherever_an_audit_could(place, other):
+    changed = [*INPUTS[:place], other, *INPUTS[place + 1 :]]
+    assert audit_digest(*INPUTS) == audit_digest(*INPUTS)
+    assert audit_digest(*changed) != audit_digest(*INPUTS)
+
+
+@pytest.mark.parametrize("name", ["package_digest", "machine_digest"])
+def test_a_digest_differs_with_the_code_and_the_machine(monkeypatch, name):
+    before = audit_digest(*INPUTS)
+    monkeypatch.setattr(audits, name, lambda: "other")
+    assert audit_digest(*INPUTS) != before
+
+
+def test_an_audit_is_read_again_only_under_its_digest(tmp_path):
+    at = tmp_path, AUDIT["model"]["name"], AUDIT["level"]
+    assert unchanged_audit(*at, "1") is None
+    store_audit(tmp_path, AUDIT)  # as earlier versions did, from what is not known
+    assert unchanged_audit(*at, "") is None
+    file = store_audit(tmp_path, AUDIT, digest="1")
+    stored = unchanged_audit(*at, "1")
+    assert stored is not None
+    assert json.dumps(stored.audit) == json.dumps(AUDIT)  # in the same order
+    assert stored_audits(tmp_path) == ([AUDIT], [])
+    assert unchanged_audit(*at, "2") is None
+    assert unchanged_audit(*at[:2], "deep", "1") is None
+    file.write_bytes(file.read_bytes().replace(b"2.5", b"2.6"))
+    assert unchanged_audit(*at, "1") is None
+
+
+def test_an_audit_whose_order_cannot_be_stored_is_not_read_again(tmp_path):
+    at = tmp_path, AUDIT["model"]["name"], AUDIT["level"]
+    rows = [{"step": 1, "b": 2}, {"b": 2, "step": 1}]
+    store_audit(tmp_path, AUDIT | {"curves": rows}, digest="1")
+    assert unchanged_audit(*at, "1") is None
+    store_audit(tmp_path, AUDIT | {"facts": {"b": 2.0, "a": 1.0}}, digest="1")
+    stored = unchanged_audit(*at, "1")
+    assert stored is not None
+    assert list(stored.audit["facts"]) == ["b", "a"]

@@ -22,7 +22,7 @@ from attlas.audit.deep_level.step_decision import step_decision
 from attlas.audit.deep_level.tangent_drift import require_comparable, tangent_drift
 from attlas.audit.findings import findings_of
 from attlas.audit.halves import BUDGET, halves, held_out
-from attlas.audit.level import Level, require_level
+from attlas.audit.level import Level, default_level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.notes import notes_of
@@ -130,7 +130,7 @@ def audit(
         >>> found.level, found.heads.sizes["head"], bool((found.heads.logit_bound > 0).all())
         ('weights', 2, True)
     """
-    settings, level = options or AuditOptions(), level or _default_level(sequences)
+    settings, level = options or AuditOptions(), level or default_level(sequences)
     _require(level, sequences, against, settings)
     read = None if level == "weights" else sequences
     answers = _answers(read, labels, documents)
@@ -142,10 +142,6 @@ def audit(
         examples = Examples(_arrays(read), _arrays(documents), answers)
         return audit_captured(loaded, examples, level, settings, progress, say)
     return _audited(loaded, read, level, against, settings, progress, say, cache)
-
-
-def _default_level(sequences: Sequence[ArrayInput] | None) -> Level:
-    return "weights" if sequences is None else "data"
 
 
 RUN_BY_TORCH = "models are judged by labels or documents as they run in PyTorch"

@@ -1,6 +1,6 @@
 """The levels of an audit, without what measures them: a command line reads this before JAX."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from attlas.core.errors import UserError
 
@@ -19,3 +19,13 @@ def require_level(level: str) -> None:
     """
     if level not in LEVELS:
         raise UserError(f"level = {level!r} is unknown: choose weights, data or deep")
+
+
+def default_level(sequences: Any) -> Level:
+    """The level of an audit for which none was named: "data" where there are sequences.
+
+    Examples:
+        >>> default_level(None), default_level([[1, 2], [3]])
+        ('weights', 'data')
+    """
+    return "weights" if sequences is None else "data"

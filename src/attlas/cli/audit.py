@@ -1,6 +1,8 @@
 """`attlas audit`: what attention theory says about a trained Transformer."""
 
+import datetime
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from attlas.cli.audit_options import (
     CurvatureSequences,
     DeepSequences,
     Export,
+    Fresh,
     IgnoreSettings,
     Images,
     Insecure,
@@ -39,10 +42,10 @@ from attlas.cli.session import require_machine, session_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from attlas.audit.audit import AuditOptions
     from attlas.audit.labelled_batch import Batch
     from attlas.capture.captured_model import CapturedModel
     from attlas.experiments.layer_cache import LayerCache
-    from attlas.transformers.tokenizer import Tokenizer
     from attlas.transformers.trained_transformer import TrainedTransformer
 
 FEWEST = 2
@@ -80,6 +83,7 @@ def audit(
     momentum: Momentum = 0.0,
     budget: Budget = 0.01,
     export: Export = None,
+    fresh: Fresh = False,
     on: On = "local",
     workers: Workers = 2,
     insecure: Insecure = False,
@@ -95,8 +99,8 @@ def audit(
     from attlas.transformers.load_model import open_checkpoint
     from attlas.transformers.tokenizer import read_tokenizer
 
-    session = session_of(context)
-    source = audited_model(session.results, model)
+    results = session_of(context).results
+    source = audited_model(results, model)
     steps = checkpoints_of(source) or ((0, source),)
     _probe_places(out, json_, export, source := steps[-1][1])
     config = open_checkpoint(source).config
@@ -108,13 +112,48 @@ def audit(
     _require_checkpoint(against)
     settings = {name: context.params[name] for name in _SETTINGS} | {"source": batch.source}
     settings |= {"deep_sequences": deep_sequences or _DEEP[files.judged]}
-    spread = (on, workers, insecure)
-    document = _audited(
-        read_model, steps, batch, level, against, tokenizer, settings, session.results, spread
-    )
-    _write(document, out, json_, session.results)
+    settings |= {"mask": tokenizer.mask, "special": tokenizer.special or None}
+    store, spread = _AuditStore(results, fresh), (on, workers, insecure)
+    document = _audited(read_model, steps, batch, level, against, settings, store, spread)
+    _write(document, out, json_, store)
     if export is not None:
         _export(document, read_model, source, export)
+
+
+class _AuditStore:
+    """Where audits are stored, and the one of today with what it follows from.
+
+    Attributes:
+        digest: the sha256 of what the audit follows from; empty where it is not known.
+        finished: when the audit was computed that was found there.
+    """
+
+    def __init__(self, results: Path, fresh: bool) -> None:
+        self.results, self.fresh = results, fresh
+        self.digest = ""
+        self.finished: datetime.datetime | None = None
+
+    def read(
+        self,
+        model: "TrainedTransformer",
+        files: str,
+        level: str | None,
+        sequences: Any,
+        options: "AuditOptions",
+    ) -> "dict[str, Any] | None":
+        """The stored audit of which nothing has changed; `files` is the digest of the model's."""
+        from attlas.audit.level import default_level
+        from attlas.experiments.audits import audit_digest, unchanged_audit
+
+        self.digest = audit_digest(files, model.name, level, sequences, options)
+        if self.fresh:
+            return None
+        used = level or default_level(sequences)
+        stored = unchanged_audit(self.results, model.name, used, self.digest)
+        if stored is None:
+            return None
+        self.finished = stored.finished
+        return stored.audit
 
 
 def _opened(
@@ -169,23 +208,29 @@ def _export(document: "dict[str, Any]", model: Any, source: Path, target: Path) 
     typer.echo(f"{target}: without {len(heads)} heads, in {len(names)} tensors")
 
 
-def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
+def _write(document: "dict[str, Any]", out: Path, json_: Path | None, store: _AuditStore) -> None:
     """Write the page, the numbers on request, and the audit for the atlas; print the findings."""
     from attlas.audit.finding import Finding
     from attlas.audit.model_audit import CAUTION
     from attlas.display.terminal import show_fact
     from attlas.experiments.audits import store_audit
     from attlas.experiments.text_file import write_json_file, write_text_file
+    from attlas.experiments.unchanged import age_text
     from attlas.site.audit_page import render_audit
 
     write_text_file(out, render_audit(document, out.parent), "--out")
     if json_ is not None:
         write_json_file(json_, document, "--json")
-    store_audit(results, document, lambda line: typer.echo(line, err=True))
+    if store.finished is None:
+        say = partial(typer.echo, err=True)
+        store_audit(store.results, document, say, store.digest)
     if CAUTION in document["facts"]:
         show_fact("!", document["facts"][CAUTION], width=2)
     for finding in document["findings"]:
         show_fact("*", Finding(**finding).text, width=2)
+    if store.finished is not None:
+        age = age_text(datetime.datetime.now(datetime.UTC) - store.finished)
+        typer.echo(f"audit unchanged, computed {age} ago; --fresh computes it again")
     further = len(document["further"])
     typer.echo(f"{out}" + (f" ({further} more findings are there)" if further else ""))
 
@@ -209,22 +254,23 @@ def _audited(
     batch: "Batch",
     level: Any,
     against: Path | None,
-    tokenizer: "Tokenizer",
     settings: "Mapping[str, Any]",
-    results: Path,
+    store: _AuditStore,
     spread: tuple[str, int, bool],
 ) -> "dict[str, Any]":
-    """The audit of a model or of its checkpoints, with progress on the screen."""
-    from attlas.audit.audit import AuditOptions, audit, certificate_context
+    """The audit of a model or of its checkpoints, with progress on the screen.
+
+    One of a model that was audited before is read where nothing that it follows from has changed.
+    """
+    from attlas.audit.audit import AuditOptions, audit
     from attlas.audit.checkpoint_curves import audit_checkpoints
     from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
-    from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.trained_transformer import TrainedTransformer
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")
-    options = AuditOptions(mask=tokenizer.mask, special=tokenizer.special or None, **settings)
+    options = AuditOptions(**settings)
     if len(steps) > 1 and spread[0] != "local":
         raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")
     captured = not isinstance(model, TrainedTransformer)
@@ -248,18 +294,43 @@ def _audited(
                 say=say,
             ).to_json()
         ((_, source),) = steps
-        cache = LayerCache(results, source, certificate_context(model, options), say)
-        _spread(cache, source, model.layers, spread, progress)
-        document = audit(
-            model,
-            batch.sequences,
-            level=level,
-            against=against,
-            options=options,
-            progress=progress,
-            say=say,
-            cache=cache.get_or_compute,
-        ).to_json()
+        return _audited_here(
+            model, source, batch, level, against, options, store, spread, progress, say
+        )
+
+
+def _audited_here(
+    model: "TrainedTransformer",
+    source: Path,
+    batch: "Batch",
+    level: Any,
+    against: Path | None,
+    options: "AuditOptions",
+    store: _AuditStore,
+    spread: tuple[str, int, bool],
+    progress: "Callable[[str, int, int], None]",
+    say: "Callable[[str], None]",
+) -> "dict[str, Any]":
+    """The audit of one model that attlas reads itself, from its stored layers where there are."""
+    from attlas.audit.audit import audit, certificate_context
+    from attlas.experiments.layer_cache import LayerCache
+
+    cache = LayerCache(store.results, source, certificate_context(model, options), say)
+    # What is compared with a second model, or computed in part elsewhere, is computed anew.
+    is_alone = against is None and spread[0] == "local"
+    if is_alone and (stored := store.read(model, cache.digest, level, batch.sequences, options)):
+        return stored
+    _spread(cache, source, model.layers, spread, progress)
+    document = audit(
+        model,
+        batch.sequences,
+        level=level,
+        against=against,
+        options=options,
+        progress=progress,
+        say=say,
+        cache=cache.get_or_compute,
+    ).to_json()
     cache.forget()
     return document
 

@@ -111,6 +111,9 @@ Export = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Write the model without the heads that can be removed."),
 ]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Compute also an audit of which nothing has changed.")
+]
 On = Annotated[
     str,
     typer.Option(
