@@ -9,10 +9,13 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Ball, Box
-from attlas.claims.statement import inequality
+from attlas.claims.sides import Doubling
+from attlas.claims.statement import inequality, limit
+from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
 from attlas.verify import portfolio as module
 from attlas.verify.challenge import METHODS, challenge
+from attlas.verify.check import check
 
 HALF = [Control("half", factor=0.5)]
 
@@ -25,12 +28,59 @@ def kinked(x, *, factor=1.0):
     return jnp.sum(jnp.abs(x)) - 3 * jnp.max(jnp.abs(x - 0.5)), factor * 1.5
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "sizes"])
-def test_equal_seeds_and_evaluations_give_equal_results_by_any_clock(method, monkeypatch):
-    one = challenge(kinked, method=method, evaluations=2560, seed=3)
+@limit(
+    scales=Doubling("n", 16),
+    sample=lambda rng, count: {"x": rng.uniform(size=count)},
+    controls=[Control("a plateau", plateau=1.0)],
+)
+def but_near_one(x, n, *, plateau=0.0):
+    r"""$$x_n \to 0$$ but for x in a thousandth of the unit interval."""
+    return 1 / n + jnp.where(x > 0.999, 0.5, 0.0) + plateau, 0.0 * n
+
+
+def disturb_clocks(monkeypatch):
+    """Let each reading of a clock come about a second after the one before."""
     readings = np.random.default_rng(0).exponential(size=100_000).cumsum()
     for clock in ("process_time", "perf_counter"):
         monkeypatch.setattr(time, clock, iter(readings.tolist()).__next__)
+
+
+@pytest.mark.parametrize("method", ["moves", "draws", "evolution", "extremes", "auto"])
+def test_a_limit_at_doubled_scales_is_refused_or_left_open_by_any_clock(method, monkeypatch):
+    one = challenge(but_near_one, method=method, evaluations=6400, seed=3)
+    disturb_clocks(monkeypatch)
+    again = challenge(but_near_one, method=method, evaluations=6400, seed=3)
+    assert one.violated or method == "extremes"
+    assert (one.verdict.outcome, one.verdict.reason) == (
+        again.verdict.outcome,
+        again.verdict.reason,
+    )
+    assert one.evaluations == again.evaluations
+
+
+def test_a_check_without_a_search_gives_equal_verdicts_by_any_clock(monkeypatch):
+    scales = 10.0 ** np.arange(1, 6)
+
+    @limit(
+        scales=scales,
+        sample=lambda rng, count: {"x": rng.uniform(-1, 1, size=count)},
+        controls=[Control("a plateau", plateau=1.0)],
+    )
+    def slow_near_zero(x, *, plateau=0.0):
+        r"""$$e^{-x^2 n} + n^{-1/2} \to 0$$"""
+        return jnp.exp(-(x**2) * scales) + scales**-0.5 + plateau, 0.0 * scales
+
+    one = check(slow_near_zero, challenge=0).verdict
+    disturb_clocks(monkeypatch)
+    again = check(slow_near_zero, challenge=0).verdict
+    assert one.outcome is again.outcome is Outcome.INCONCLUSIVE
+    assert one.reason == again.reason
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "sizes"])
+def test_equal_seeds_and_evaluations_give_equal_results_by_any_clock(method, monkeypatch):
+    one = challenge(kinked, method=method, evaluations=2560, seed=3)
+    disturb_clocks(monkeypatch)
     again = challenge(kinked, method=method, evaluations=2560, seed=3)
     assert one.evaluations == again.evaluations <= 2560 + 64
     assert one.ratio == again.ratio

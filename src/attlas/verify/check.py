@@ -209,9 +209,8 @@ def _of_few(
     At the scales at hand a slow instance of a true statement looks like one of a false statement:
     the set around it decides, as in a search, where it can be measured at the cost of one.
     """
-    from attlas.verify.portfolio import affordable
     from attlas.verify.searchable import is_searchable
-    from attlas.verify.trend_search import lines, trend_verdict
+    from attlas.verify.trend_search import is_measurable, lines, trend_verdict
 
     numbers = verdict.statistics
     few = 2 * numbers["contradicting"] < evidence.applicable.sum()
@@ -222,7 +221,7 @@ def _of_few(
         # transient still where after all of them others comply and as many have not settled.
         others = min(numbers["complying"], numbers["undecided"])
         return _not_settled(verdict) if others >= numbers["contradicting"] else verdict
-    if not affordable(claim, program, batch, 1, seed):
+    if not is_measurable(claim, program, batch):
         return verdict
     options = {"seed": seed, "evaluations": len(evidence.applicable), "program": program}
     tracks = lines(claim, batch, batch, seed)

@@ -20,14 +20,12 @@ Numbers that a sampler draws along the scales are noise, along which a statement
 and not for every sequence: they stay as they were drawn.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from attlas.claims.claim import Claim
@@ -54,10 +52,10 @@ _BEYOND = 3
 """Doublings at least beyond the scales at which an instance was selected."""
 _CALLS = 160
 """Evaluations of a batch on one line at most."""
-_PATIENCE = 10.0
-"""Processor seconds of one line at most, at doubled scales: a path may take minutes."""
+_MOST = 1e10
+"""Operations of all evaluations on one line at most, some ten seconds: a path may take minutes."""
 _SHRINKS = "fewer and fewer instances beside them do as the scales grow"
-_TAKES_LONG = f"to measure the set around them takes more than {_PATIENCE:.0f} seconds a line"
+_TAKES_LONG = f"to measure the set around them takes more than {_MOST:.0g} operations a line"
 _LEVEL = 0.02
 """Relative change of radii over four scales that counts as none."""
 
@@ -196,7 +194,7 @@ def trend_verdict(
         program = compile_program(replace(claim, controls=()))
         holds, extended = program(batch)
         evidence = gather(claim, holds, extended[0])
-        if _CALLS * _seconds(program, batch) > _PATIENCE:
+        if not is_measurable(claim, program, batch):
             return _open(verdict, len(suspects), _TAKES_LONG)
     tracks = list(tracks)
     for index in suspects[:_CANDIDATES]:
@@ -225,11 +223,16 @@ def _open(verdict: Verdict, suspects: int, why: str = _SHRINKS) -> Verdict:
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=reason, index=None)
 
 
-def _seconds(program: Program, batch: Batch) -> float:
-    """Processor seconds of a program that is compiled already."""
-    started = time.process_time()
-    jax.block_until_ready(program(batch))
-    return time.process_time() - started
+def is_measurable(claim: Claim, program: Program, batch: Batch) -> bool:
+    """Whether the radii on a line can be measured at a cost that is estimated by no clock.
+
+    A claim that takes long, also to draw, may say so by its `evaluations`.
+    """
+    from attlas.verify.operations import operations  # for limits and rates alone
+
+    if claim.evaluations is not None and claim.evaluations < _CALLS * claim.count:
+        return False
+    return _CALLS * operations(claim, program, batch) <= _MOST
 
 
 def _suspects(claim: Claim, evidence: Evidence) -> np.ndarray:
