@@ -33,7 +33,7 @@ from attlas.verify.evidence import (
     instance_at,
 )
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
-from attlas.verify.review import decided
+from attlas.verify.review import decided, with_certain_ratio
 from attlas.verify.searchable import is_searchable
 from attlas.verify.space import Blocks
 from attlas.verify.trend_search import lines, trend_verdict
@@ -128,6 +128,11 @@ def judge(
         verdict = trend_verdict(claim, batch, evidence, program=program, tracks=tracks, **options)
     else:
         verdict, evidence = decided(claim, evidence, batch, seed=seed)
+        start = evidence
+        if origin is not None:
+            holds, sides = program(origin.batch)
+            start = gather(claim, holds, sides[0])
+        verdict, evidence = with_certain_ratio(claim, verdict, evidence, batch, start)
     if verdict.index is not None:
         verdict = replace(verdict, witness=instance_at(batch, verdict.index))
     return ChallengeReport(

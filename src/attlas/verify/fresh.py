@@ -10,7 +10,7 @@ from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim
 from attlas.claims.sampling import draw_anew
 from attlas.claims.verdict import ChallengeReport
-from attlas.verify.attack import judge
+from attlas.verify.attack import Origin, judge
 from attlas.verify.climb import BROKEN, scores
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.searchable import is_searchable
@@ -77,4 +77,6 @@ def drawn_afresh(
             report = judge(claim, program, batch, suspect_seed, done)
             if report.violated:
                 return replace(report, method="draws")
-        return replace(judge(claim, program, best, seed, done), method="draws")
+        # Those of the last batch are not selected: they tell how large sides usually are.
+        origin = None if claim.kind.rule.scaled else Origin(batch)
+        return replace(judge(claim, program, best, seed, done, origin), method="draws")

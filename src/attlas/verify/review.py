@@ -1,4 +1,10 @@
-"""A violation in floats is confirmed in digits, or withdrawn."""
+r"""What floats give is confirmed in digits, or withdrawn: violations, and ratios of small sides.
+
+Near a set of equality both sides tend to zero, and a search follows what their rounding makes of
+the ratio: $(1 - \cos d) / d^2$ is 0.9997 in floats for some d near $10^{-8}$, and at most 1/2. The
+rounding of intermediate terms is not that of the sides, which alone are known. Where the right side
+is far below those of the starting points, the sides are therefore evaluated in digits.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,10 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.kinds.inequality import Entrywise
-from attlas.claims.sides import Evidence, Sides
+from attlas.claims.kinds.inequality import Entrywise, Inequality
+from attlas.claims.sides import Evidence, Sides, flat
 from attlas.claims.verdict import Confirmation, Outcome, Verdict
 from attlas.verify.evidence import Batch, decide, instance_at
+
+_SMALL = 1e-6
+"""Share of the largest right side of the starting points below which one is examined: the rounding
+of terms as large as these is 1e-10 of it and more."""
+_EXAMINED = 4
+"""Instances of small sides that are evaluated in digits at most, those of the largest ratios."""
+_OPERATIONS = 2**18
+"""Operations in 60 digits of all of them: some tenths of a second."""
 
 
 def decided(
@@ -63,6 +77,60 @@ def reviewed(
             evidence = _with(evidence, index, examination.sides)
         verdict = decide(claim, evidence, alpha=alpha, seed=verdict.seed)
     return _summed_up(verdict, unsettled, len(withdrawn)), evidence
+
+
+def with_certain_ratio(
+    claim: Claim, verdict: Verdict, evidence: Evidence, batch: Batch, start: Evidence
+) -> tuple[Verdict, Evidence]:
+    """The verdict of a search with a ratio that is none of rounding, and the evidence behind it.
+
+    The sides of the largest ratios are replaced by those in digits. What is not evaluated, because
+    that takes too long or there are too many, gives no ratio: the next one counts.
+
+    Args:
+        verdict: on the end points of the search; only one that found no violation is changed.
+        evidence: of the end points.
+        start: of the starting points.
+
+    Returns:
+        Verdict and evidence, unchanged where no right side is small.
+    """
+    rule = claim.kind.rule
+    if verdict.outcome is not Outcome.SUPPORTED or not isinstance(rule, Inequality):
+        return verdict, evidence
+    small = _is_small(evidence, start)
+    if not (small & evidence.applicable).any():
+        return verdict, evidence
+    from attlas.verify.digits.confirm import examined
+
+    operations, settled = _OPERATIONS, evidence
+    for _ in range(_EXAMINED):
+        index = decide(claim, settled, seed=verdict.seed).index
+        if index is None or not small[index] or operations <= 0:
+            break
+        examination = examined(claim, instance_at(batch, index), operations)
+        operations -= examination.operations
+        small[index] = examination.sides is None
+        if examination.sides is None:
+            settled = _without(settled, index)
+            if not settled.applicable.any():
+                break
+        else:
+            settled = _with(settled, index, examination.sides)
+    certain = settled.applicable & ~small
+    if not certain.any():
+        return replace(verdict, tightness=None), start
+    settled = replace(settled, applicable=certain)
+    found = decide(claim, settled, seed=verdict.seed)
+    changed = replace(verdict, slack=found.slack, tightness=found.tightness, index=found.index)
+    return changed, settled
+
+
+def _is_small(evidence: Evidence, start: Evidence) -> np.ndarray:
+    """Which instances have a ratio of sides that are far below those of the starting points."""
+    size = np.where(start.applicable[:, None], np.abs(flat(start.right)), 0.0).max(axis=0)
+    left, right = flat(evidence.left), flat(evidence.right)
+    return np.any((left > 0) & (right > 0) & (right <= _SMALL * size), axis=1)
 
 
 def _summed_up(
