@@ -107,6 +107,9 @@ def rooted(x, *, factor=1.0):
         (norms, {"assumptions": [assume("odd", lambda z: z > 0)]}, ["'odd'", "'z'"]),
         (norms, {"assumptions": ["x > 0"]}, ["x > 0", "assume("]),
         (norms, {"status": Status.AS_PRINTED}, ["as printed", "Source.FOUND"]),
+        (norms, {"rounding": 9}, ["no detail 'rounding': did you mean roundings? There are alike"]),
+        (norms, {"statement": "$x$"}, ["statement= is no detail", "docstring"]),
+        (norms, {"place": ("a.py", 1)}, ["place= is no detail", "file and line"]),
     ],
 )
 def test_what_is_wrongly_written_is_one_line_when_it_is_defined(function, given, words):
@@ -218,3 +221,17 @@ def test_a_detail_of_another_type_is_one_line_that_names_it(name, value):
             return x, factor
 
     assert "\n" not in str(said.value)
+
+
+def test_an_unknown_detail_lists_those_that_the_kind_takes_and_no_other():
+    with pytest.raises(UserError) as refused:
+        inequality(sample=vectors, controls=HALF, foo=3)(norms)
+    listed = str(refused.value).partition("There are ")[2].split(", ")
+    assert {"sample", "controls", "search_over", "locator"} < {*listed}
+    filled = {"name", "function", "place", "home", "kind", "paper", "worst_case"}
+    assert not {*listed} & (filled | {"level", "range", "scales", "parameters"})
+
+
+def test_an_event_without_a_level_is_told_to_give_one():
+    with pytest.raises(UserError, match=r"shape \(\): give level=, a number such as 0\.95, or"):
+        probability(sample=vectors, independent="a vector", controls=HALF)(one_side)

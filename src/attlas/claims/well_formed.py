@@ -44,6 +44,17 @@ _FORMS: Mapping[str, tuple[Any, str]] = {
     "witness": (Callable, "a function without parameters that returns arrays by name"),
 }
 """The type of each detail, and what to give."""
+_FILLED = {
+    "name": "the name of the function is that of the claim",
+    "paper": "the file of a claim, or its project, names the paper",
+    "statement": "the docstring of the function is the statement",
+    "remark": "the docstring of the function ends with the remark",
+    "kind": "the decorator says the kind",
+    "function": "the decorator stands above the function",
+    "place": "the function has its file and line",
+    "home": "the function has its file",
+}
+"""What the decorator itself fills in of a claim, and from where."""
 _NAMES_OR_LIST = ("search_over", "quantities")
 _CONTROL_CHARACTERS = dict.fromkeys(range(32))
 
@@ -67,8 +78,11 @@ def refuse_misfit(where: str, kind: Kind, details: Mapping[str, Any]) -> None:
     """
     defaults = {field.name: field.default for field in fields(Claim)}
     for name, value in details.items():
+        if name in _FILLED:
+            raise UserError(f"{where}: {name}= is no detail: {_FILLED[name]}")
         if name not in defaults:
-            raise UserError(f"{where}: there is no detail '{name}': {nearest(name, defaults)}")
+            names = _details_of(kind, defaults)
+            raise UserError(f"{where}: there is no detail '{name}': {nearest(name, names)}")
         form, remedy = _FORMS.get(name, (object, ""))
         if (value is None and defaults[name] is None) or _fits(name, value, form):
             continue
@@ -80,6 +94,12 @@ def refuse_misfit(where: str, kind: Kind, details: Mapping[str, Any]) -> None:
                 f"all else by keyword{keyword}"
             )
         raise UserError(f"{where}: {name}={_shown(value)}: give {remedy}")
+
+
+def _details_of(kind: Kind, defaults: Iterable[str]) -> tuple[str, ...]:
+    """The details that the decorator of a kind takes: none that it fills in, or of other kinds."""
+    others = {name for each in Kind for name in each.rule.details} - {*kind.rule.details}
+    return tuple({*defaults} - others - {*_FILLED} - {"worst_case"})
 
 
 def _fits(name: str, value: Any, form: Any) -> bool:
@@ -287,9 +307,10 @@ def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None
         if claim.level is not None:
             continue
         if not isinstance(value, tuple) or len(value) < 2:
-            raise UserError(
-                f"{where}: the function returns {_described(value)}: return the pair (left, right)"
-            )
+            pair = "return the pair (left, right)"
+            if claim.kind is Kind.PROBABILITY:
+                pair = "give level=, a number such as 0.95, or return the pair (event, level)"
+            raise UserError(f"{where}: the function returns {_described(value)}: {pair}")
         left, right = (np.shape(side) for side in tuple(value)[:2])
         try:
             np.broadcast_shapes(left, right)

@@ -51,7 +51,7 @@ class Coincidences:
         names, nearest = self._sets[turn % len(self._sets)]
         move = _MOVES[turn // len(self._sets) % len(_MOVES)]
         values = [_raw(blocks[name]) for name in names]
-        size = [np.sqrt(np.mean(x**2, axis=_tail(x), keepdims=True)) for x in values]
+        size = [_length(x) for x in values]
         size = [np.where(s > 0, s, 1.0) for s in size]
         # All at one length: their coincidence would not survive that each has its own.
         far = 10 ** rng.uniform(_LEAST, 0, self._count)
@@ -61,16 +61,12 @@ class Coincidences:
                      for p, s in zip(at, size, strict=True)]  # fmt: skip
             moved = nearest(*moved, rng=rng)
             ends = [m + x - p for m, x, p in zip(moved, values, at, strict=True)]
+        elif move == "shorten":
+            ends = [p + _shortened(x - p, far, s) for x, p, s in zip(values, at, size, strict=True)]
         else:
             ends = []
-            for k, (x, p) in enumerate(zip(values, at, strict=True)):
-                away = np.sqrt(np.mean((x - p) ** 2, axis=_tail(x), keepdims=True))
-                if move == "shorten":
-                    # Nearer than that, time after time, both sides would be rounding.
-                    least = 10**_LEAST * size[k] / np.where(away > 0, away, 1.0)
-                    ends.append(p + np.maximum(spread(far, p), np.minimum(least, 1.0)) * (x - p))
-                    continue
-                length = away if move == "turn" else spread(far, p) * size[k]
+            for x, p, s in zip(values, at, size, strict=True):
+                length = _length(x - p) if move == "turn" else spread(far, p) * s
                 ends.append(p + length * self._direction(x.shape))
         return blocks | {
             name: _numbers(blocks[name], end) for name, end in zip(names, ends, strict=True)
@@ -93,6 +89,19 @@ class Coincidences:
 
 def _tail(x: np.ndarray) -> tuple[int, ...]:
     return tuple(range(1, x.ndim))
+
+
+def _length(x: np.ndarray) -> np.ndarray:
+    """The root of the mean square of each instance, with axes of one entry."""
+    return np.sqrt(np.mean(x**2, axis=_tail(x), keepdims=True))
+
+
+def _shortened(away: np.ndarray, far: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The difference from a point times `far`, and at least 1e-5 of the size of an instance."""
+    # Nearer than that, time after time, both sides would be rounding.
+    length = _length(away)
+    least = 10**_LEAST * size / np.where(length > 0, length, 1.0)
+    return np.maximum(spread(far, away), np.minimum(least, 1.0)) * away
 
 
 def _raw(block: Block) -> np.ndarray:

@@ -60,6 +60,11 @@ def test_a_false_statement_is_proved_to_fail_at_its_witness(function):
         (lambda x: (x[0] / 3 * 3, x[0]), [0.1, 0.1], "too wide"),
         (lambda x: (x[0] ** -0.5, 1.0), [0.0, 1.0], "too wide"),
         (lambda x: (jax.lax.igamma(x[1], x[0]), 0.5), [9.0, 1.0], "'igamma' has no"),
+        (
+            lambda x: (jnp.cbrt(x[0]) ** 3, x[0]),
+            [9.0, 1.0],
+            "at its witness; with floats as ends: the operation 'cbrt' has no interval rule",
+        ),
     ],
 )
 def test_what_rounding_decides_is_not_proved(sides, value, why):

@@ -34,6 +34,7 @@ _TRUSTED_FINE = (
     "attlas.verify.digits for the operations of a program; the floats of the witness and of the "
     "program count as exact, and its error as what the claim says"
 )
+_TOO_WIDE = "intervals are too wide to tell the sides apart at its witness"
 
 
 def proved_at_witness(claim: Claim) -> Proof:
@@ -58,8 +59,6 @@ def proved_at_witness(claim: Claim) -> Proof:
     if fails is claim.kind.rule.single_instance:
         raise NotProvedError("one instance does not decide it")
     margin, trusted = _margin(claim, witness, fails)
-    if not margin > 0:
-        raise NotProvedError("intervals are too wide to tell the sides apart at its witness")
     return confirmed_proof(
         claim,
         INTERVALS,
@@ -72,19 +71,30 @@ def proved_at_witness(claim: Claim) -> Proof:
 
 
 def _margin(claim: Claim, witness: Witness, fails: bool) -> tuple[float, str]:
-    """By how much the sides certainly differ in the sense that decides the claim, and by what."""
+    """By how much the sides certainly differ in the sense that decides the claim, and by what.
+
+    Raises:
+        NotProvedError: says what stops intervals of many digits, and what else those of floats.
+    """
     with jax.enable_x64(True), np.errstate(all="ignore"):
+        coarse = _TOO_WIDE
         try:
-            gap, error = enclosed_gap(claim, witness)
-            margin = _margin_of(gap, error, fails)
+            margin = _margin_of(*enclosed_gap(claim, witness), fails)
             if margin > 0:
                 return margin, _TRUSTED
-        except (Undecided, DecimalException):
-            pass  # more digits, and rules for more operations, may decide it
+        except Undecided as reason:  # more digits, and rules for more operations, may decide it
+            coarse = str(reason)
+        except DecimalException as reason:
+            coarse = f"their decimals end in {type(reason).__name__}"
+        fine = _TOO_WIDE
         try:
-            return _margin_of(*finely_enclosed_gap(claim, witness), fails), _TRUSTED_FINE
+            margin = _margin_of(*finely_enclosed_gap(claim, witness), fails)
+            if margin > 0:
+                return margin, _TRUSTED_FINE
         except Undecided as reason:
-            raise NotProvedError(str(reason)) from reason
+            fine = str(reason)
+    also = "" if coarse in (fine, _TOO_WIDE) else f"; with floats as ends: {coarse}"
+    raise NotProvedError(f"{fine}{also}")
 
 
 def _margin_of(gap: Interval, error: Interval, fails: bool) -> float:
