@@ -308,7 +308,7 @@ def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None
             continue
         if not isinstance(value, tuple) or len(value) < 2:
             pair = "return the pair (left, right)"
-            if claim.kind is Kind.PROBABILITY:
+            if "level" in claim.kind.rule.details:
                 pair = "give level=, a number such as 0.95, or return the pair (event, level)"
             raise UserError(f"{where}: the function returns {_described(value)}: {pair}")
         left, right = (np.shape(side) for side in tuple(value)[:2])

@@ -26,8 +26,8 @@ def operations(claim: Claim, program: Program, batch: Batch) -> float:
     of its largest scale.
 
     Args:
-        claim: whose program it is.
-        program: compiled by `attlas.verify.evidence.compile_program`.
+        claim: the claim whose program it is.
+        program: the compiled program, see `attlas.verify.evidence.compile_program`.
         batch: instances with a leading axis.
 
     Examples:

@@ -88,9 +88,9 @@ def with_certain_ratio(
     that takes too long or there are too many, gives no ratio: the next one counts.
 
     Args:
-        verdict: on the end points of the search; only one that found no violation is changed.
-        evidence: of the end points.
-        start: of the starting points.
+        verdict: the verdict on the end points; only one that found no violation is changed.
+        evidence: the sides at the end points of the search.
+        start: the sides at its starting points.
 
     Returns:
         Verdict and evidence, unchanged where no right side is small.
