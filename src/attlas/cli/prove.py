@@ -32,7 +32,8 @@ def prove(
         float | None,
         typer.Option(
             help="Processor seconds for each search of a method. "
-            "[default: 15 for sums of squares, 5 for a box, 20 for a finite set]",
+            "[default: 15 for sums of squares, 5 for a box, 20 for a finite set, 90 for an "
+            "identity along its draws]",
             show_default=False,
         ),
     ] = None,

@@ -51,6 +51,10 @@ def test_polynomials_keep_their_order_and_divide():
         stripped = poly.shift(b, poly.power(poly.content(b), -1))
         if len(stripped) > 1:
             assert poly.quotient(poly.multiply(a, stripped), stripped, 50) == a
+            roots = {tuple((k, Fraction(e, 3)) for k, e in t): c for t, c in stripped.items()}
+            assert poly.quotient(poly.multiply(a, roots), roots, 50) == a
+            more = poly.add(poly.multiply(a, stripped), {((9, 1),): 1})
+            assert poly.quotient(more, stripped, 50) is None
 
 
 def test_powers_of_positive_numbers_have_their_laws():

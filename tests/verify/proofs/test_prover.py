@@ -9,7 +9,7 @@ from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Real
 from attlas.claims.proof import BOX, EVALUATION, EXPANSION, PATHS, Proof
 from attlas.claims.statement import identity, inequality
-from attlas.verify.proofs import choices, identities, matrices, paths, prover
+from attlas.verify.proofs import choices, identities, matrices, prover
 from attlas.verify.proofs.exact_rules import RULES
 from attlas.verify.proofs.prover import prove
 from attlas.verify.proofs.recheck import recheck
@@ -284,9 +284,11 @@ def test_orders_and_decompositions_have_exact_rules():
 
 
 def test_seconds_end_a_proof(monkeypatch):
-    for method in (identities, paths):
-        monkeypatch.setattr(method, "SECONDS", -1.0)
-    assert "it takes" in prove(claim_of(*TRUE["binomial"]))
+    monkeypatch.setattr(identities, "SECONDS", -1.0)
+    claim = claim_of(*TRUE["binomial"])
+    assert "it takes" in prove(claim, seconds=1e-9)
+    # Seconds that are given are those along the draws.
+    assert prove(claim, seconds=60.0).method == PATHS
 
 
 def test_methods_say_what_is_trusted():

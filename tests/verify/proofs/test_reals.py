@@ -31,6 +31,14 @@ def test_numbers_that_floats_do_not_hold_have_signs():
     assert sign(EXP(X) * EXP(Y) - 1, 900.0, -900.5) == -1
 
 
+def test_differences_below_fifty_digits_have_signs():
+    # A softmax of large logits differs from a corner by less than any rounding.
+    assert sign((1 + EXP(X)) - 1 - EXP(Y), -900.0, -901.0) == 1
+    assert sign((1 + EXP(X)) - 1 - EXP(Y), -9001.0, -9000.0) == -1
+    with pytest.raises(NotProvedError, match="two cases meet"):
+        sign((1 + EXP(X)) - 1, -90_000.0, 0.0)
+
+
 def test_where_two_cases_meet_there_is_no_sign():
     with pytest.raises(NotProvedError, match="two cases meet"):
         sign(X - Y, 0.5, 0.5)

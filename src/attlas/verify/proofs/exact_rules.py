@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,8 @@ class Exact(Precision):
         """A function of elements, entry by entry."""
         self.spend(cost * max((np.size(array) for array in arrays), default=1))
         result = np.empty(np.broadcast_shapes(*map(np.shape, arrays)), dtype=object)
-        result[...] = np.frompyfunc(function, len(arrays), 1)(*arrays)
+        with np.errstate(all="ignore"):  # floats decide signs, and say themselves where they fail
+            result[...] = np.frompyfunc(function, len(arrays), 1)(*arrays)
         return result
 
 
@@ -113,12 +114,16 @@ def meant_square(number: float) -> Fraction | None:
     """The fraction of whose root a float is the nearest one, if it stands for no fraction itself.
 
     A quotient of roots of whole numbers, such as 5 / sqrt(2), is rounded twice and stands for the
-    root of their fraction, too.
+    root of their fraction, too; so does a fraction times the root of a whole number without square
+    factors, or over it, computed in floats in one of three ways. No other float near a root does,
+    and none stands for the root of a square.
 
     Examples:
         >>> meant_square(math.sqrt(6)), meant_square(-math.sqrt(0.75))
         (Fraction(6, 1), Fraction(3, 4))
         >>> 5 / math.sqrt(2) == math.sqrt(12.5), meant_square(5 / math.sqrt(2))
+        (False, Fraction(25, 2))
+        >>> 1 / (0.2 * math.sqrt(2)) == 5 / math.sqrt(2), meant_square(1 / (0.2 * math.sqrt(2)))
         (False, Fraction(25, 2))
         >>> meant_square(0.5) is meant_square(0.1234567) is None
         True
@@ -129,7 +134,21 @@ def meant_square(number: float) -> Fraction | None:
     if not 0 < square <= _DENOMINATOR:
         return None
     quotient = math.sqrt(square.numerator) / math.sqrt(square.denominator)
-    return square if abs(number) in (math.sqrt(square), quotient) else None
+    return square if abs(number) in (math.sqrt(square), quotient, *_multiples(square)) else None
+
+
+@cache
+def _multiples(square: Fraction) -> tuple[float, ...]:
+    """The root as the float of a fraction times or over that of the root of a whole number."""
+    whole, outside = square.numerator * square.denominator, 1
+    for factor in range(2, _DENOMINATOR + 1):
+        while whole % factor**2 == 0:
+            whole, outside = whole // factor**2, outside * factor
+    if whole == 1:
+        return ()
+    times = Fraction(outside, square.denominator)
+    root, over = math.sqrt(whole), times * whole
+    return float(times) * root, float(over) / root, 1 / (float(1 / over) * root)
 
 
 Rule = Callable[..., Any]
@@ -268,20 +287,20 @@ RULES: dict[str, Rule] = {
     "neg": _of(lambda f, a: -a),
     "square": _of(lambda f, a: a * a),
     "integer_pow": _integer_power,
-    "pow": _of(Functions.real_power, 5),
+    "pow": _of(lambda f, a, b: f.real_power(a, b), 5),
     "sqrt": _of(lambda f, a: f.power(a, _HALF), 5),
     "rsqrt": _of(lambda f, a: f.power(a, -_HALF), 5),
     "cbrt": _of(_cube_root, 5),
-    "exp": _of(Functions.exp, 5),
+    "exp": _of(lambda f, a: f.exp(a), 5),
     "exp2": _of(lambda f, a: f.real_power(Node.constant(f.field, 2), a), 5),
     "expm1": _of(lambda f, a: f.exp(a) - 1, 5),
-    "log": _of(Functions.log, 5),
+    "log": _of(lambda f, a: f.log(a), 5),
     "log1p": _of(lambda f, a: f.log(a + 1), 5),
     "logistic": _of(_logistic, 5),
     "tanh": _of(_tanh, 5),
     "sinh": _of(partial(_sinh, sign=-1), 5),
     "cosh": _of(partial(_sinh, sign=1), 5),
-    "abs": _of(Functions.absolute),
+    "abs": _of(lambda f, a: f.absolute(a)),
     "sign": _of(lambda f, a: Node.constant(f.field, f.sign(a))),
     "max": _of(lambda f, a, b: f.extreme("max", a, b)),
     "min": _of(lambda f, a, b: f.extreme("min", a, b)),

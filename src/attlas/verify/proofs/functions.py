@@ -304,16 +304,22 @@ class Functions:
             return self._large("log", a, False)
 
     def _log(self, a: Element) -> Node:
-        total = self.field.number(0)
+        total, others = self.field.number(0), Node.constant(self.field, 0)
         for base, times in self._positive_parts(a):
             number = _single_atom(base)
-            atom = None if number is None else self.field.atoms[number]
-            if atom is not None and atom.kind == "exp":
-                total = total + atom.meaning * times
-                continue
-            log = Atom(f"log({self.field.text(base)})", False, "log", base)
-            total = total + self.field.symbol(log) * times
-        return Node.of(total)
+            exponent = None if number is None else self._exponent(self.field.atoms[number])
+            if isinstance(exponent, Element):
+                total = total + exponent * times
+            elif exponent is not None:
+                others = others + exponent * times
+            else:
+                log = Atom(f"log({self.field.text(base)})", False, "log", base)
+                total = total + self.field.symbol(log) * times
+        return others + Node.of(total)
+
+    def _exponent(self, atom: Atom) -> Element | Node | None:
+        """What an atom is the exponential of, None if it is no exponential."""
+        return atom.meaning if atom.kind == "exp" else None
 
     def real_power(self, a: Node, exponent: Node) -> Node:
         """A power of a positive base, exp(exponent log a), or a rational one."""

@@ -100,6 +100,10 @@ class Decisions(Functions):
         name, operand = self.large.get(atom.name, ("", None))
         return operand if name == "log" else super()._antilogarithm(atom)
 
+    def _exponent(self, atom: Atom) -> Element | Node | None:
+        name, operand = self.large.get(atom.name, ("", None))
+        return operand if name == "exp" else super()._exponent(atom)
+
     def _logarithms(self, a: Node) -> list[tuple[Node, Node, Number]]:
         """The logarithms that are terms of a sum, of what they are, and how often they occur."""
         terms: list[tuple[Node, Node, Number]] = []
@@ -170,13 +174,21 @@ class Path:
 class Paths:
     """The program of a claim, or of one of its controls, along the paths of instances."""
 
-    def __init__(self, claim: Claim, row: Row, read: set[str], changes: Row, salt: str):
+    def __init__(
+        self,
+        claim: Claim,
+        row: Row,
+        read: set[str],
+        changes: Row,
+        salt: str,
+        seconds: float = SECONDS,
+    ):
         """Trace the program on an instance, whose arrays `read` its sides read."""
         self._program = program_of(claim, row, changes)
         self._names = sorted(row)
         self._read = read
         self._salt, self._bits = salt, BITS
-        self.until = time.process_time() + SECONDS
+        self.until = time.process_time() + seconds
 
     def along(self, row: Row) -> Path:
         """The path of an instance, modulo a larger prime where its degree needs one.
@@ -255,7 +267,12 @@ def digest_of(paths: Sequence[Path]) -> str:
 
 
 def proved_paths(
-    claim: Claim, rows: Sequence[Row], control_rows: Sequence[Row], read: set[str], salt: str
+    claim: Claim,
+    rows: Sequence[Row],
+    control_rows: Sequence[Row],
+    read: set[str],
+    salt: str,
+    seconds: float = SECONDS,
 ) -> list[Path]:
     """The paths of all instances, on each of which a claim holds and none of its controls.
 
@@ -264,11 +281,12 @@ def proved_paths(
         control_rows: instances of those controls that have their own.
         read: the arrays that the sides read.
         salt: text from which the random points follow.
+        seconds: seconds of a processor for the claim, and for each control.
 
     Raises:
         NotProvedError: says which instance or control stands against it.
     """
-    program = Paths(claim, rows[0], read, {}, salt)
+    program = Paths(claim, rows[0], read, {}, salt, seconds)
     paths: list[Path] = []
     for row in rows:
         domain, layout = program.layout(row)
@@ -281,14 +299,16 @@ def proved_paths(
         if any(path.holds(row, domain, layout) for path in paths):
             raise NotProvedError("a control has instances in its domain")
     for control in claim.controls:
-        if control.changes and _is_proved(claim, rows, read, control.changes, salt):
+        if control.changes and _is_proved(claim, rows, read, control.changes, salt, seconds):
             raise NotProvedError(f"the control '{control.description}' would be proved too")
     return paths
 
 
-def _is_proved(claim: Claim, rows: Sequence[Row], read: set[str], changes: Row, salt: str) -> bool:
+def _is_proved(
+    claim: Claim, rows: Sequence[Row], read: set[str], changes: Row, salt: str, seconds: float
+) -> bool:
     try:
-        program = Paths(claim, rows[0], read, changes, salt)
+        program = Paths(claim, rows[0], read, changes, salt, seconds)
         for row in rows:
             program.along(row)
     except NotProvedError:

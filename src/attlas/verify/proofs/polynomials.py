@@ -5,7 +5,10 @@ are integers or fractions, negative ones included. A polynomial is a dictionary 
 coefficients that are not zero. Nothing here knows what an atom stands for.
 """
 
+import math
 from fractions import Fraction
+from operator import add as add_integers
+from operator import sub
 
 _LARGEST_PRIME = 1000
 """Integers under roots and logarithms are factorised by primes below this."""
@@ -164,26 +167,56 @@ def quotient(a: Polynomial, b: Polynomial, most: int) -> Polynomial | None:
         ({((0, 1),): 1, (): 1}, None)
     """
     common = content(a)
-    left = shift(a, power(common, -1))
-    atoms = sorted({atom for poly in (left, b) for term in poly for atom, _ in term})
-
-    def key(term: Monomial) -> tuple[Number, ...]:
-        exponents = dict(term)
-        return tuple(exponents.get(atom, 0) for atom in atoms)
-
-    head = max(b, key=key)
-    inverse = power(head, -1)
+    stripped = shift(a, power(common, -1))
+    # Exponents as tuples of integers, in which sums and comparisons are fast.
+    scales = _denominators(stripped)
+    if not _denominators(b).keys() <= scales.keys():
+        return None
+    for atom, denominator in _denominators(b).items():
+        scales[atom] = math.lcm(scales[atom], denominator)
+    left, divisor = _dense(stripped, scales), _dense(b, scales)
+    head = max(divisor)
+    lead = divisor.pop(head)
+    if any(x < y for x, y in zip(min(left), min(divisor, default=head), strict=True)):
+        return None  # the least terms of a product are a product, too
     result: Polynomial = {}
     while left:
         most -= 1
-        first = max(left, key=key)
-        term = product(first, inverse)
-        if most < 0 or any(e < 0 for _, e in term):
+        first = max(left)
+        term = tuple(map(sub, first, head))
+        if most < 0 or min(term) < 0:
             return None
-        factor = whole(Fraction(left[first]) / b[head])
-        result[term] = factor
-        left = add(left, shift(b, term, factor), -1)
+        factor = whole(Fraction(left.pop(first)) / lead)
+        exponents = zip(scales.items(), term, strict=True)
+        monomial = tuple((k, whole(Fraction(e, scale))) for (k, scale), e in exponents if e)
+        result[monomial] = factor
+        for below, coefficient in divisor.items():
+            place = tuple(map(add_integers, term, below))
+            value = left.get(place, 0) - factor * coefficient
+            if value:
+                left[place] = whole(value)
+            else:
+                del left[place]
     return shift(result, common)
+
+
+def _denominators(a: Polynomial) -> dict[int, int]:
+    """The atoms in their order, each with a common denominator of its exponents."""
+    exponents: dict[int, set[int]] = {}
+    for term in a:
+        for atom, exponent in term:
+            exponents.setdefault(atom, set()).add(exponent.denominator)
+    return {atom: math.lcm(*exponents[atom]) for atom in sorted(exponents)}
+
+
+def _dense(a: Polynomial, scales: dict[int, int]) -> dict[tuple[int, ...], Number]:
+    """The coefficients by the exponents of all atoms, in units of their denominators."""
+    result = {}
+    for term, coefficient in a.items():
+        exponents = dict(term)
+        place = (int(exponents.get(atom, 0) * scale) for atom, scale in scales.items())
+        result[tuple(place)] = coefficient
+    return result
 
 
 def prime_powers(number: Fraction) -> list[tuple[Polynomial, int]]:

@@ -16,7 +16,7 @@ from attlas.verify.proofs.enumeration import proved_by_enumeration
 from attlas.verify.proofs.finite_sets import NoFiniteSetError
 from attlas.verify.proofs.guard import refuse_uncovered
 from attlas.verify.proofs.identities import read_by, vanishes
-from attlas.verify.proofs.paths import digest_of, proved_paths
+from attlas.verify.proofs.paths import SECONDS, digest_of, proved_paths
 from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.slopes import NO_SIGN, proved_by_slopes
@@ -31,7 +31,7 @@ _TRUSTED = {
     "logarithms, roots, sines, matrices and signs of attlas.verify.proofs; a constant of the "
     "program that is the float nearest to a fraction with a denominator of at most 1000 stands "
     "for that fraction, and one that is the root of such a fraction, or the quotient of the roots "
-    "of its terms, in floats for that root",
+    "of its terms, or a fraction times or over the root of a whole number, in floats for that root",
 }
 _TRUSTED[EVALUATION] = (
     f"{_TRUSTED[EXPANSION]}; and a random point modulo a random prime of {BITS} bits or more"
@@ -57,7 +57,8 @@ def prove(claim: Claim, *, seed: int = 0, seconds: float | None = None) -> Proof
     Args:
         seed: it gives the draws and the random points.
         seconds: seconds of a processor for each search of a method, by default 15 for sums of
-            squares, 5 for a box and 20 for a finite set; what expands expressions has its own.
+            squares, 5 for a box, 20 for a finite set and 90 for an identity along its draws; what
+            expands expressions has its own.
 
     Returns:
         The proof, or why there is none, method by method.
@@ -106,7 +107,7 @@ def _proved_for_all(claim: Claim, seed: int, limit: Mapping[str, float]) -> Proo
         if {"left", "right"} <= batch.keys():
             return "its sides are computed outside of its program"
         try:
-            return _proved(claim, batch, seed)
+            return _proved(claim, batch, seed, limit)
         except NotProvedError as reason:
             return str(reason)
 
@@ -127,7 +128,7 @@ def _proved_inequality(claim: Claim, seed: int, limit: Mapping[str, float]) -> P
         return f"{text}{slopes}"
 
 
-def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:
+def _proved(claim: Claim, batch: Mapping[str, Any], seed: int, limit: Mapping[str, float]) -> Proof:
     instance = {name: value[0] for name, value in batch.items()}
     read = read_by(claim, instance)
     reasons = []
@@ -140,19 +141,26 @@ def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:
         except NotProvedError as reason:
             reasons.append(str(reason))
     try:
-        return proved_along_draws(claim, batch, read, seed)
+        return proved_along_draws(claim, batch, read, seed, **limit)
     except NotProvedError as reason:
         text = reasons[0] if str(reason) == reasons[0] else f"{reasons[0]}; along draws: {reason}"
         raise NotProvedError(text) from reason
 
 
 @refuse_failing_claim
-def proved_along_draws(claim: Claim, batch: Mapping[str, Any], read: set[str], seed: int) -> Proof:
+def proved_along_draws(
+    claim: Claim,
+    batch: Mapping[str, Any],
+    read: set[str],
+    seed: int,
+    seconds: float = SECONDS,
+) -> Proof:
     """Prove an identity on every path that a draw takes through its program.
 
     Args:
         batch: the draws of `seed`.
         read: the arrays that the sides read.
+        seconds: seconds of a processor for the claim, and for each control.
 
     Raises:
         NotProvedError: says why not.
@@ -164,7 +172,7 @@ def proved_along_draws(claim: Claim, batch: Mapping[str, Any], read: set[str], s
     for control in claim.controls:
         if control.sample is not None and not control.changes:
             control_rows += _instances(claim.draw(seed, claim.count, control))
-    paths = proved_paths(claim, rows, control_rows, read, salt)
+    paths = proved_paths(claim, rows, control_rows, read, salt, seconds)
     bits = min(path.bits for path in paths) - len(paths).bit_length()
     if bits < 64:
         raise NotProvedError("its degree is too large for a random point")

@@ -6,14 +6,15 @@ The signs of compared expressions at a drawn instance say which way its program 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from attlas.verify.proofs.elements import Element, Field, NotProvedError
 from attlas.verify.proofs.nodes import Node
 from attlas.verify.proofs.polynomials import Number, Polynomial
 
-DIGITS = 50
+DIGITS = 50, 500, 5000
+"""Where one number of digits does not decide a sign, the next one may: differences of entries
+between which a softmax of large logits has decided are smaller than any power of a rounding."""
 Real = tuple[Any, Any]
 """A number of mpmath and a bound on its error."""
 
@@ -21,7 +22,7 @@ Real = tuple[Any, Any]
 class Reals:
     """Values of the expressions of a field where its entries of arrays have some values.
 
-    Floats decide most signs; where they do not, numbers of many digits do.
+    Floats decide most signs; where they do not, numbers of more and more digits do.
 
     Examples:
         >>> from attlas.verify.proofs.elements import Atom
@@ -47,15 +48,17 @@ class Reals:
             large: functions and operands of atoms that are not expanded, by their names.
         """
         self._of = field, numbers, large
-        self._floats = _Values(_Floats(), 2.0**-51, *self._of)
+        self._values = {0: _Values(_Floats(), 2.0**-51, *self._of)}
 
-    @cached_property
-    def _digits(self) -> "_Values":
-        from mpmath import MPContext
+    def _in(self, digits: int) -> "_Values":
+        if digits not in self._values:
+            from mpmath import MPContext
 
-        digits: Any = MPContext()
-        digits.dps, digits.least = DIGITS, 0
-        return _Values(digits, digits.mpf(10) ** -(DIGITS - 2), *self._of)
+            context: Any = MPContext()
+            context.dps, context.least = digits, 0
+            unit = context.mpf(10) ** -(digits - 2)
+            self._values[digits] = _Values(context, unit, *self._of)
+        return self._values[digits]
 
     def sign(self, a: Node | Polynomial) -> int:
         """The sign of an expression.
@@ -63,10 +66,12 @@ class Reals:
         Raises:
             NotProvedError: if it is nearly zero, or has no value.
         """
-        try:
-            return self._floats.sign(a)
-        except NotProvedError:
-            return self._digits.sign(a)
+        for digits in (0, *DIGITS[:-1]):
+            try:
+                return self._in(digits).sign(a)
+            except NotProvedError:
+                continue
+        return self._in(DIGITS[-1]).sign(a)
 
 
 class _Floats:
