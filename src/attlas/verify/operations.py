@@ -50,6 +50,7 @@ def counted_operations(body: Any) -> float:
     """The operations of the equations of a jaxpr.
 
     Examples:
+        >>> import jax
         >>> def descend(x):
         ...     return jax.lax.scan(lambda w, _: (w - w / 2, None), x, None, length=1000)[0]
         >>> steps = counted_operations(jax.make_jaxpr(descend)(1.0).jaxpr)
