@@ -141,6 +141,15 @@ def test_arrays_that_depend_on_others_are_named():
 
 
 @pytest.mark.thorough
+def test_what_is_true_of_fewer_entries_alone_is_not_proved():
+    def norms(x, *, factor=1.0):
+        r"""$$\lVert x \rVert_1 \le 2.9 \lVert x \rVert$$"""
+        return jnp.sum(jnp.abs(x)), factor * 2.9 * jnp.linalg.norm(x)
+
+    with pytest.raises(NotProvedError, match="9 coordinates"):
+        proved_on_box(stated(norms, drawn(1.0, 4.0, (9,))))
+
+
 def test_a_proof_of_another_statement_is_not_confirmed():
     function, sample = TRUE[0]
     claim, proof = stated(function, sample), proof_of(function, sample)

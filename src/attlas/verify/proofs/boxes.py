@@ -3,8 +3,8 @@ r"""Proofs of inequalities on a box that contains what the sampler of a claim dr
 The entries that vary are coordinates, at most `MOST_COORDINATES`. Each array has a lower and an
 upper end in two digits, of all draws or without the outermost tenths; branch and bound
 (`attlas.verify.proofs.box_search`) proves left <= right there, wherever the assumptions hold, as
-real numbers and without any allowance for rounding. Arrays that have more entries are cut to their
-first entries along each axis, if the sides are defined for them.
+real numbers and without any allowance for rounding. Arrays keep their sizes: a statement that holds
+for two entries may be false for those that a sampler draws.
 """
 
 from collections.abc import Mapping
@@ -35,8 +35,6 @@ SECONDS, _AGAIN = 5.0, 40.0
 """Seconds of a processor for a search; how often as many for one that ended on some machine."""
 _TAILS = (0.0, 0.15)
 """Shares of the draws that lie below the lower ends, and above the upper ones."""
-_CUTS = (None, 2, 1)
-"""Entries that are taken along each axis."""
 _LEAST_SHARE = 0.02
 """Share of the draws that must lie in a box."""
 _SPREAD = 8.0
@@ -103,32 +101,19 @@ def proved_on_box(claim: Claim, *, seed: int = 0, seconds: float = SECONDS) -> P
         )
     if claim.expect.outcome is not Outcome.SUPPORTED:
         raise NotProvedError("it is expected to be violated")
-    reasons = []
     with jax.enable_x64(True), np.errstate(all="ignore"):
         drawn = claim.draw(seed, claim.count)
         if {"left", "right"} <= drawn.keys():
             raise NotProvedError("its sides are computed outside of its program")
-        for cut in _CUTS:
-            try:
-                batch = _cut(drawn, cut)
-                return _proved(claim, batch, seed, seconds)
-            except NotProvedError as reason:
-                reasons.append(str(reason))
-                if "coordinates" not in reasons[-1]:
-                    break
-            except Undecided as reason:
-                raise NotProvedError(str(reason)) from reason
-            except (TypeError, ValueError, IndexError) as error:
-                if cut is None:
-                    raise
-                raise NotProvedError("it is not defined for smaller arrays") from error
-    raise NotProvedError(reasons[-1])
+        try:
+            return _proved(claim, _numbers(drawn), seed, seconds)
+        except Undecided as reason:
+            raise NotProvedError(str(reason)) from reason
 
 
-def _cut(drawn: Mapping[str, Any], cut: int | None) -> dict[str, np.ndarray]:
-    """Arrays of numbers with at most so many entries along each axis of an instance."""
-    numbers = {name: np.asarray(v) for name, v in drawn.items() if v.dtype.kind in "biuf"}
-    return {name: v[(slice(None), *(slice(cut),) * (v.ndim - 1))] for name, v in numbers.items()}
+def _numbers(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The drawn arrays of numbers."""
+    return {name: np.asarray(v) for name, v in drawn.items() if v.dtype.kind in "biuf"}
 
 
 def _coordinates(claim: Claim, batch: Batch) -> tuple[Coordinate, ...]:
@@ -288,7 +273,7 @@ def _refuse_controls_inside(
     for control in claim.controls:
         if control.sample is None or control.changes or control.expect is not Outcome.VIOLATED:
             continue
-        others = _cut(claim.draw(0, claim.count, control), None)
+        others = _numbers(claim.draw(0, claim.count, control))
         if any(others[c.array].ndim != 1 + len(c.place) for c in coordinates):
             raise NotProvedError(f"the control '{control.description}' has arrays of other shapes")
         points = jnp.asarray(_columns(others, coordinates)[_inside(others, coordinates, box)])
@@ -316,7 +301,6 @@ def _confirmed(
         "ratio": box.ratio,
         "parts": parts,
         "share": round(float(inside.mean()), 3),
-        "cut": {name: list(v.shape[1:]) for name, v in batch.items() if v.ndim > 1},
         **({"seconds": seconds} if seconds != SECONDS else {}),
     }
     return confirmed_proof(
@@ -342,11 +326,7 @@ def _read(claim: Claim, proof: Proof) -> tuple[Box, tuple[Coordinate, ...], dict
         {name: tuple(shape) for name, shape in proof.where["shapes"].items()},
         proof.certificate["ratio"],
     )
-    drawn, cut = _cut(claim.draw(0, claim.count), None), proof.certificate["cut"]
-    batch = {
-        name: v[(slice(None), *map(slice, cut.get(name, ())))] if v.ndim > 1 else v
-        for name, v in drawn.items()
-    }
+    batch = _numbers(claim.draw(0, claim.count))
     return box, coordinates, batch
 
 
@@ -358,9 +338,10 @@ def recheck_on_box(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """
     with jax.enable_x64(True), np.errstate(all="ignore"):
         box, coordinates, batch = _read(claim, proof)
-        if set(_coordinates(claim, batch)) != {replace(c, logarithmic=False) for c in coordinates}:
-            return "other entries vary now"
+        stored = {replace(c, logarithmic=False) for c in coordinates}
         try:
+            if set(_coordinates(claim, batch)) != stored:
+                return "other entries vary now"
             seconds = proof.certificate.get("seconds", SECONDS)
             _searched(claim, batch, coordinates, box, seconds, _AGAIN)
         except (NotProvedError, Undecided) as reason:

@@ -74,9 +74,33 @@ def _eigh(exact: Any, details: Mapping[str, Any], a: np.ndarray) -> list[np.ndar
     return [vectors, np.array([middle - s * half, middle + s * half], dtype=object)]
 
 
+def _svd(exact: Any, details: Mapping[str, Any], a: np.ndarray) -> list[np.ndarray]:
+    r"""Singular values of one row, one column or two of each, the largest first.
+
+    Those of two rows and columns are half the sum and half the distance of
+    $((a + d)^2 + (b - c)^2)^{1/2}$ and $((a - d)^2 + (b + c)^2)^{1/2}$, of which the first is the
+    larger one where the determinant is positive.
+    """
+    if details.get("subset_by_index") is not None or details["compute_uv"]:
+        raise NotProvedError("singular vectors")
+    root = partial(exact.functions.power, exponent=Fraction(1, 2))
+    if 1 in a.shape:
+        squares = (value * value for value in a.ravel())
+        return [np.array([root(exact.ctx.fsum(squares))], dtype=object)]
+    if a.shape != (2, 2):
+        raise NotProvedError("singular values of three rows or columns or more")
+    (p, q), (r, s) = a
+    direct = root((p + s) * (p + s) + (q - r) * (q - r))
+    crossed = root((p - s) * (p - s) + (q + r) * (q + r))
+    half = exact.real(0.5)
+    sign = exact.functions.sign(p * s - q * r, strict=False)
+    return [np.array([(direct + crossed) * half, (direct - crossed) * half * sign], dtype=object)]
+
+
 RULES: dict[str, Rule] = {
     "eigh": linear_algebra.batched(2, _eigh),
     "lu": linear_algebra.batched(3, _lu),
+    "svd": linear_algebra.batched(1, _svd),
     "cholesky": linear_algebra.batched(1, _cholesky),
     "triangular_solve": linear_algebra.RULES["triangular_solve"],
 }

@@ -2,9 +2,10 @@ r"""Sets whose points are exact functions of free numbers: what squares and sign
 
 A distribution is $w / \sum_k w_k$ with positive $w$, a number between two ends is
 $(a + b t) / (1 + t)$ with positive $t$, a positive definite matrix is $L L^\top$ with a positive
-diagonal of the triangle L, and a unit vector is $v / \lVert v \rVert_2$. So an inequality on such a
-set is one on free numbers. A set is recognised in what a sampler draws: all instances lie in it, up
-to the rounding of a sum. The proof names the set, and each recheck builds it again.
+diagonal of the triangle L, and a unit vector is $v / \lVert v \rVert_2$. Vectors up to one rotation
+are the rows of a triangle (`attlas.verify.proofs.rotations`). So an inequality on such a set is one
+on free numbers. A set is recognised in what a sampler draws: all instances lie in it, up to the
+rounding of a sum. The proof names the set, and each recheck builds it again.
 """
 
 import math
@@ -18,6 +19,7 @@ import numpy as np
 from attlas.verify.proofs.nodes import Node
 
 DISTRIBUTION, INTERVAL, DEFINITE, UNIT = "distribution", "interval", "definite", "unit"
+TURNED = "turned"
 _ROUNDING = 1e-12
 """Distance from a set, in units of its size, up to which a draw lies in it."""
 _LEAST_DRAWS = 16
@@ -37,10 +39,12 @@ class Parametrisation:
     Attributes:
         kind: what it is; rows along the last axis, or the last two, each lie in it.
         ends: both ends of an interval.
+        row: the row of a triangle that the first vector of an array is.
     """
 
     kind: str
     ends: tuple[float, float] = (0.0, 0.0)
+    row: int = 0
 
     def words(self, name: str, shape: tuple[int, ...], closed: bool) -> str:
         """The set of a named array in words.
@@ -60,12 +64,14 @@ class Parametrisation:
             f"{'to' if closed else 'and'} {high:g}",
             DEFINITE: f"all positive {'semidefinite' if closed else 'definite'} {array}",
             UNIT: f"all unit vectors {array}",
+            TURNED: f"all real {array}",
         }
         return many[self.kind]
 
     def document(self) -> list[Any]:
         """The set as plain JSON."""
-        return [self.kind, *self.ends] if self.kind == INTERVAL else [self.kind]
+        details = {INTERVAL: list(self.ends), TURNED: [self.row]}
+        return [self.kind, *details.get(self.kind, [])]
 
     def entries(
         self,
@@ -88,6 +94,12 @@ class Parametrisation:
             for place in np.ndindex(shape):
                 t = symbol(place, True)
                 array[place] = (t * high + low) / (t + 1)
+            return array
+        if self.kind == TURNED:
+            for number, first in enumerate(np.ndindex(shape[:-1]), self.row):
+                for k in range(shape[-1]):
+                    place = (*first, k)
+                    array[place] = symbol(place, k == number) if k <= number else real(0.0)
             return array
         if self.kind == DEFINITE:
             rows = shape[-1]
@@ -121,6 +133,8 @@ class Parametrisation:
             >>> Parametrisation(INTERVAL, (0.0, 2.0)).parameters(np.array(1.5), False)
             {(): 3.0}
         """
+        if self.kind == TURNED:
+            return {p: float(array[p]) for p in np.ndindex(array.shape)}
         inside = _contains(self, array[None])
         values = array
         if inside and self.kind == INTERVAL:

@@ -177,10 +177,44 @@ def _constraints(
         atoms = [field.atoms[a] for term in element.top for a, _ in term]
         if all(atom.positive for atom in atoms) and len(element.top) == 1:
             continue
-        if any(atom.kind in ("root", "extreme", "large") for atom in atoms):
+        if any(atom.kind in ("extreme", "large") for atom in atoms):
             continue
-        inequalities.append({term: sign * c for term, c in element.top.items()})
+        inequality = {term: sign * c for term, c in element.top.items()}
+        if any(atom.kind == "root" for atom in atoms):
+            inequality = _squared(field, inequality)
+        if inequality:
+            inequalities.append(inequality)
     return tuple(inequalities)
+
+
+def _squared(field: Field, a: Polynomial) -> Polynomial:
+    r"""What says that $A + B \rho$ is not negative without the root, where A and B have signs.
+
+    Returns:
+        $A^2 - B^2 \rho^2$ or its negative; nothing where a sign is open or roots are left.
+    """
+    try:
+        root = root_in(field, a)
+        if root is None:
+            return {}
+        free, factor = without_root(field, a, root, 0)
+        _, difference = without_root(field, a, root, 2)
+        if root_in(field, difference) is not None:
+            return {}
+    except NotProvedError:
+        return {}
+    if _is_nonnegative(field, free) and _is_nonnegative(field, factor, -1):
+        return difference
+    if _is_nonnegative(field, free, -1) and _is_nonnegative(field, factor):
+        return {term: -c for term, c in difference.items()}
+    return {}
+
+
+def _is_nonnegative(field: Field, a: Polynomial, sign: int = 1) -> bool:
+    atoms = field.atoms
+    return all(
+        c * sign > 0 and all(atoms[k].positive or e % 2 == 0 for k, e in t) for t, c in a.items()
+    )
 
 
 def root_in(field: Field, a: Polynomial) -> int | None:
@@ -263,7 +297,7 @@ class Samples:
     def _evaluated(self, a: Polynomial) -> tuple[np.ndarray, np.ndarray]:
         total, size = np.zeros(_SAMPLES), np.zeros(_SAMPLES)
         for term, coefficient in a.items():
-            value = np.full(_SAMPLES, float(coefficient))
+            value = np.full(_SAMPLES, _as_float(coefficient))
             for atom, exponent in term:
                 value = value * self._values[atom] ** float(exponent)
             total, size = total + value, size + np.abs(value)
@@ -274,3 +308,11 @@ class Samples:
         with np.errstate(all="ignore"):
             value, size = self._evaluated(a)
         return bool((self._valid & (value < -_TOLERANCE * size)).any())
+
+
+def _as_float(number: Any) -> float:
+    """A rational number as a float, NaN beyond their range: it refutes nothing."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.nan

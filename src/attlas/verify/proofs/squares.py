@@ -8,6 +8,7 @@ compared in fractions, without the solver that they came from.
 """
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,7 +26,9 @@ from attlas.verify.proofs.confirmed_proof import CERTIFICATE, confirmed_proof
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.functions import OpaqueError
 from attlas.verify.proofs.guard import refuse_uncovered
-from attlas.verify.proofs.identities import read_by
+from attlas.verify.proofs.identities import program_of, read_by
+from attlas.verify.proofs.parametrisations import TURNED, Parametrisation
+from attlas.verify.proofs.rotations import groups, is_rotation_invariant
 from attlas.verify.proofs.signed_polynomials import SignedCase, SignedExpansion
 from attlas.verify.proofs.square_trees import Trees, disagreement
 from attlas.verify.proofs.symbols import Domain, domain_of
@@ -75,23 +78,33 @@ def proved_by_squares(claim: Claim, *, seed: int = 0, seconds: float = SECONDS) 
     if claim.expect.outcome is not Outcome.SUPPORTED:
         raise NotProvedError("it is expected to be violated")
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        batch, read = read_draws(claim, seed)
-        reasons = []
-        tried: list[Domain] = []
-        for discrete, digits in ((False, 0), (False, 1), (False, 2), (True, 0)):
-            if digits and ENDED & set(reasons):
+        return _on_domains(claim, seed, seconds)
+
+
+def _on_domains(claim: Claim, seed: int, seconds: float) -> Proof:
+    """A proof on a domain that the draws declare, up to one rotation or of signs alone first."""
+    batch, read = read_draws(claim, seed)
+    reasons: list[str] = []
+    if (domain := up_to_rotation(claim, batch, read)) is not None:
+        try:
+            return _proved(claim, domain, batch, seed, {"rotated": True}, seconds)
+        except NotProvedError as reason:
+            reasons.append(str(reason))
+    tried: list[Domain] = []
+    for discrete, digits in ((False, 0), (False, 1), (False, 2), (True, 0)):
+        if digits and ENDED & set(reasons):
+            continue
+        try:
+            domain = domain_for(claim, batch, read, seed, digits, discrete)
+            if (discrete and domain.values == ({},)) or (digits and not domain.sets):
                 continue
-            try:
-                domain = domain_for(claim, batch, read, seed, digits, discrete)
-                if (discrete and domain.values == ({},)) or (digits and not domain.sets):
-                    continue
-                if any(domain.sets and domain.sets == earlier.sets for earlier in tried):
-                    continue
-                tried.append(domain)
-                choice = {"discrete": discrete, **({"digits": digits} if digits else {})}
-                return _proved(claim, domain, batch, seed, choice, seconds)
-            except NotProvedError as reason:
-                reasons.append(str(reason))
+            if any(domain.sets and domain.sets == earlier.sets for earlier in tried):
+                continue
+            tried.append(domain)
+            choice = {"discrete": discrete, **({"digits": digits} if digits else {})}
+            return _proved(claim, domain, batch, seed, choice, seconds)
+        except NotProvedError as reason:
+            reasons.append(str(reason))
     raise NotProvedError("; on sets: ".join(dict.fromkeys(reasons[:2])))
 
 
@@ -124,6 +137,30 @@ def domain_for(
     return domain_of(batch, read, discrete, wide, digits)
 
 
+def up_to_rotation(claim: Claim, batch: Mapping[str, Any], read: set[str]) -> Domain | None:
+    """The domain of signs with vectors up to one rotation, None if the sides depend on the axes."""
+    if claim.assumptions:
+        return None
+    domain = domain_of(batch, read, discrete=False)
+    free = {
+        name: shape
+        for name, shape in domain.shapes.items()
+        if domain.signs[name] == 0 and np.isnan(domain.fixed[name]).all()
+    }
+    instance = {name: value[0] for name, value in batch.items()}
+    if domain.links or domain.values != ({},):
+        return None
+    for vectors in groups(free):
+        program = program_of(claim, instance, {})
+        if is_rotation_invariant(program, instance, vectors):
+            rows = [math.prod(domain.shapes[name][:-1]) for name in vectors]
+            sets = {
+                name: Parametrisation(TURNED, row=sum(rows[:k])) for k, name in enumerate(vectors)
+            }
+            return replace(domain, sets=sets)
+    return None
+
+
 def _proved(
     claim: Claim,
     domain: Domain,
@@ -133,6 +170,8 @@ def _proved(
     seconds: float,
 ) -> Proof:
     cases, split, domain = cases_of(claim, domain, batch, {})
+    if "rotated" in choice and not domain.closed:
+        raise NotProvedError("a side may jump where vectors are dependent")
     refuse_uncovered(claim, domain, cases, batch, seed, assumed=True)
     trees, until = Trees(), time.process_time() + seconds
     certificates = [[trees.tree(case, goal, until) for goal in case.goals] for case in cases]
@@ -220,8 +259,12 @@ def recheck_squares(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
         origin, digits = certificate.get("seed", 0), certificate.get("digits", 0)
         try:
             batch, read = read_draws(claim, origin)
-            domain = domain_for(claim, batch, read, origin, digits, certificate["discrete"])
-            if domain.document() != proof.where:
+            if "rotated" in certificate:
+                domain = up_to_rotation(claim, batch, read)
+            else:
+                discrete = certificate["discrete"]
+                domain = domain_for(claim, batch, read, origin, digits, discrete)
+            if domain is None or domain.document() != proof.where:
                 return "its sampler declares another domain now"
             # Proofs from before maxima could stay as they are have no word for it.
             cases, *_ = cases_of(claim, domain, batch, {}, certificate.get("split", True))

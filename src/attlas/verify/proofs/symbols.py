@@ -16,7 +16,13 @@ import numpy as np
 from attlas.verify.proofs.elements import Atom, NotProvedError
 from attlas.verify.proofs.exact_rules import Exact
 from attlas.verify.proofs.nodes import Node
-from attlas.verify.proofs.parametrisations import DEFINITE, Parametrisation, parametrisations
+from attlas.verify.proofs.parametrisations import (
+    DEFINITE,
+    TURNED,
+    Parametrisation,
+    parametrisations,
+)
+from attlas.verify.proofs.rotations import turned
 
 _DRAWS = 16
 """Draws in all of which entries must agree to count as always equal."""
@@ -156,6 +162,11 @@ class Domain:
     def numbers(self, instance: Mapping[str, Any]) -> dict[str, float] | None:
         """The numbers for which symbols stand, by name; None where a set is left."""
         numbers: dict[str, float] = {}
+        vectors = sorted((where.row, name) for name, where in self.sets.items()
+                         if where.kind == TURNED)  # fmt: skip
+        if vectors:
+            arrays = {name: np.asarray(instance[name]) for _, name in vectors}
+            instance = {**instance, **turned(arrays)}
         for name in self.signs:
             array = np.asarray(instance[name])
             if name not in self.sets:
