@@ -279,7 +279,7 @@ def test_a_stored_proof_is_checked_again():
 
 def test_orders_and_decompositions_have_exact_rules():
     assert {"sort", "argmax", "argmin", "top_k"} == choices.RULES.keys()
-    assert {"eigh", "lu", "cholesky", "triangular_solve"} == matrices.RULES.keys()
+    assert {"eigh", "svd", "lu", "cholesky", "triangular_solve"} == matrices.RULES.keys()
     assert {**choices.RULES, **matrices.RULES}.items() <= RULES.items()
 
 

@@ -13,6 +13,7 @@ from attlas.claims.statement import inequality
 from attlas.verify.proofs.elements import Field, NotProvedError
 from attlas.verify.proofs.exact_rules import RULES, Exact
 from attlas.verify.proofs.functions import Functions
+from attlas.verify.proofs.gram import squares_of
 from attlas.verify.proofs.points import Point
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.rotations import groups, is_rotation_invariant, turned
@@ -135,6 +136,14 @@ def test_singular_values_of_two_rows_are_those_of_floats():
         squares = [float((value * value).expanded().constant() or 0) for value in values]
         expected = np.linalg.svd(np.array(matrix), compute_uv=False)
         np.testing.assert_allclose(np.sqrt(squares), expected, rtol=1e-12)
+
+
+def test_coefficients_beyond_the_range_of_floats_end_in_a_reason():
+    large = {((0, 1),): 10**400}
+    assert squares_of({((0, 1),): 1}, (large,)) is None
+    claim = claim_of(vectors, lambda x, y, c: (length(x), c * 1e200 * length(x) * 1e200 + 0 * y[0]))
+    with pytest.raises(NotProvedError, match="'half of the right side' would be proved too"):
+        proved_by_squares(claim)
 
 
 def test_a_case_of_a_clipped_norm_knows_how_long_its_vector_is():

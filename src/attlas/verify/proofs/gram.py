@@ -173,7 +173,10 @@ def _on_face(
     if system is None or time.process_time() > until:
         return None
     matrix, right = system
-    optimum = _deepest(matrix.astype(float), right.astype(float), blocks)
+    try:
+        optimum = _deepest(matrix.astype(float), right.astype(float), blocks)
+    except OverflowError:  # coefficients beyond the range of floats
+        return None
     if optimum is None or optimum.least < -_FEASIBLE:
         return None
     for denominator in _DENOMINATORS if optimum.least > _INTERIOR else _DENOMINATORS[:5]:
