@@ -37,6 +37,7 @@ from julistiono2024optimizing.regularisation_paths import (
     PASSED,
     STEPS,
     error_of,
+    from_all_starts,
     least_excess,
     radii_past,
 )
@@ -68,9 +69,7 @@ def _path(data, aim, starts, multiples, p):
             loss(lowest_point.v, lowest_point.W),
         )
 
-    points, gap, height = jax.vmap(jax.vmap(point, (None, 0, 0)), (0, None, None))(
-        multiples, *starts
-    )
+    points, gap, height = from_all_starts(point, multiples, *starts)
     lowest, row = jnp.argmin(height, axis=1), jnp.arange(len(multiples))
     scaled = jax.vmap(lambda multiple: loss(multiple * aim[0], multiple * aim[1]))(multiples)
     rounded = 2**10 * jnp.finfo(height.dtype).eps * jnp.abs(scaled)

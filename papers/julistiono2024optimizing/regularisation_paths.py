@@ -66,6 +66,17 @@ def sides_of(divergence, gap, multiples):
     return Sides(divergence + 0.01 / multiples**2, 0 * one, magnitude=one, error=error)
 
 
+def from_all_starts(point, radii, *starts):
+    """What a function gives at each radius from each start, [radius, start]; traced over one axis.
+
+    Over two axes JAX traces all of it twice, which takes longer than running it.
+    """
+    count = len(starts[0])
+    every = [jnp.tile(start, (len(radii), *(1,) * (start.ndim - 1))) for start in starts]
+    ends = jax.vmap(point)(jnp.repeat(radii, count), *every)
+    return jax.tree.map(lambda end: end.reshape(len(radii), count, *end.shape[1:]), ends)
+
+
 def _path(data, tokens, target, others, starts, multiples, p, cone):
     """The lowest point of all starts in the cone at each radius, and whether it is a minimiser's.
 
@@ -87,7 +98,7 @@ def _path(data, tokens, target, others, starts, multiples, p, cone):
         )
 
     radii = norm * multiples
-    W, gap, height = jax.vmap(jax.vmap(point, (None, 0)), (0, None))(radii, starts)
+    W, gap, height = from_all_starts(point, radii, starts)
     lowest, row = jnp.argmin(height, axis=1), jnp.arange(len(radii))
     scaled = jax.vmap(lambda radius: loss(radius * target / norm))(radii)
     # Near a local choice the loss is its limit up to a rounding of its sums.

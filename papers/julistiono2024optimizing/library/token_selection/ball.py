@@ -182,20 +182,31 @@ def _implicit(
 ) -> tuple[tuple[Array, Array], Array]:
     """Linearly implicit steps that lower the gap: Newton's for long times tau."""
     start, unravel = ravel_pytree(dual)
+    if steps == 0:
+        return dual, gap
 
-    def missing(u: Array) -> Array:
-        return ravel_pytree(ball.look(unravel(u))[0])[0] - u
+    def missing(u: Array) -> tuple[Array, tuple[Array, Array]]:
+        aim, reached = ball.look(unravel(u))
+        left = ravel_pytree(aim)[0] - u
+        return left, (left, reached)
 
+    # A trial is looked at once, for its gap and for the step from it: each look is much to compile.
     def advance(_: Array, state):
-        u, tau, gap = state
-        slope = jnp.eye(len(u), dtype=u.dtype) / tau - jax.jacfwd(missing)(u)
-        matrix, head = unravel(u + jnp.linalg.solve(slope, missing(u)))
+        trial, tau, best = state
+        slope, (left, reached) = jax.jacfwd(missing, has_aux=True)(trial)
+        better = reached < best[-1]
+        tried = trial, slope, left, reached
+        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), tried, best)
+        tau = jnp.where(better, 4 * tau, tau / 4)
+        u, slope, left, _ = best
+        matrix, head = unravel(
+            u + jnp.linalg.solve(jnp.eye(len(u), dtype=u.dtype) / tau - slope, left)
+        )
         moved = _unit(matrix, ball.q), _unit(head, ball.q)
-        reached = ball.look(moved)[1]
-        better = reached < gap
-        u = jnp.where(better, ravel_pytree(moved)[0], u)
-        return u, jnp.where(better, 4 * tau, tau / 4), jnp.where(better, reached, gap)
+        return ravel_pytree(moved)[0], tau, best
 
-    first = jnp.full((), 1.0, start.dtype)
-    u, _, gap = jax.lax.fori_loop(0, steps, advance, (start, first, gap))
+    # The first trial is the start, from which the first step has tau = 1.
+    none = jnp.zeros((start.size, start.size), start.dtype), jnp.zeros_like(start)
+    state = start, jnp.full((), 0.25, start.dtype), (start, *none, jnp.full_like(gap, jnp.inf))
+    u, _, _, gap = jax.lax.fori_loop(0, steps + 1, advance, state)[-1]
     return unravel(u), gap

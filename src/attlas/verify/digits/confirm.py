@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim
 from attlas.claims.kinds.inequality import CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
@@ -115,7 +116,7 @@ class _Instance:
     """One instance of a claim with its program."""
 
     def __init__(self, claim: Claim, instance: Arrays, operations: int):
-        arrays = {name: jnp.asarray(value) for name, value in instance.items()}
+        arrays = {name: on_device(value) for name, value in instance.items()}
         self.claim, self.operations, self.spent = claim, operations, 0
         self.inputs, self.tree = jax.tree.flatten(arrays)
         if claim.backend == "numpy":
@@ -225,7 +226,12 @@ def _perturbed(inputs: list[Any]) -> list[list[Any]]:
     """The inputs with each float changed by up to so many units in its last place."""
     rng, width = np.random.default_rng(0), ULPS * float(np.finfo(float).eps)
     return [
-        [x * (1 + width * rng.uniform(-1, 1, x.shape)) if _is_float(x) else x for x in inputs]
+        [
+            on_device(np.asarray(x) * (1 + width * rng.uniform(-1, 1, x.shape)))
+            if _is_float(x)
+            else x
+            for x in inputs
+        ]
         for _ in range(PERTURBED)
     ]
 
