@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -21,6 +22,10 @@ ARGUMENTS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--disable-dev-shm-usage",
 )
+BOOKLET = 12
+"""Most sheets of a front page in print."""
+SHEET = 703
+"""Pixels of a sheet of A4 between the margins of a front page; what is wider is printed smaller."""
 START = 30.0
 """Seconds that chromedriver may take to answer."""
 
@@ -35,14 +40,16 @@ class Browser:
         """One command of the protocol, with its answer."""
         return _ask(f"{self.base}{path}", method, body)
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, **media: str) -> None:
-        """Show a file from disk, at a size and with media features such as a dark scheme."""
+    def open(
+        self, page: Path, width: int = 1280, height: int = 900, media: str = "", **wishes: str
+    ) -> None:
+        """Show a file from disk, at a size, for a medium and with wishes such as a dark scheme."""
         self.tool("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=width < 600)  # fmt: skip
         # A window that the system gave no focus tells no element that it has it.
         self.tool("Emulation.setFocusEmulationEnabled", enabled=True)
-        features = [{"name": k.replace("_", "-"), "value": v} for k, v in media.items()]
-        self.tool("Emulation.setEmulatedMedia", features=features)
+        features = [{"name": k.replace("_", "-"), "value": v} for k, v in wishes.items()]
+        self.tool("Emulation.setEmulatedMedia", media=media, features=features)
         self.send("POST", "/url", {"url": page.resolve().as_uri()})
         self.settle()
 
@@ -99,6 +106,11 @@ class Browser:
     def messages(self) -> list[str]:
         """What the console was told since the last call, errors of the policy included."""
         return [entry["message"] for entry in self.send("POST", "/se/log", {"type": "browser"})]
+
+    def sheets(self) -> int:
+        """The number of sheets of A4 that the page prints on."""
+        printed = self.tool("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed)))
 
     def picture(self, path: Path) -> None:
         """Write a picture of the whole page."""

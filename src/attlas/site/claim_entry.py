@@ -191,13 +191,34 @@ class ClaimGroup:
         return sum(report.strength is level for report in held)
 
     @property
+    def at_random(self) -> int:
+        """The number of claims that hold by a proof at a random point."""
+        reports = (e.report for e in self.claims if e.report)
+        return proved_at_random(r for r in reports if evidence_level(r) is EvidenceLevel.HELD)
+
+    @property
     def proved(self) -> str:
         """The number of claims that a proof supports, those at a random point apart."""
         number = self.count_strength(Strength.PROVED)
-        reports = (e.report for e in self.claims if e.report)
-        held = (report for report in reports if evidence_level(report) is EvidenceLevel.HELD)
-        at_random = proved_at_random(held)
-        return f"{number} ({at_random} at a random point)" if at_random else str(number)
+        return f"{number} ({self.at_random} at a random point)" if self.at_random else str(number)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of checked claims by what came out, as the rows of a table are named."""
+        return {
+            "were checked": len(self.claims) - self.count(None),
+            "hold, proved": self.count_strength(Strength.PROVED),
+            "at a random point": self.at_random,
+            **{
+                f"hold, {level}": self.count_strength(level)
+                for level in Strength
+                if level is not Strength.PROVED
+            },
+            "hold, no constant": self.count_strength(None),
+            "are refuted": self.refuted,
+            "fail by a slip or gap": self.counterexamples - self.refuted,
+            "are undecided": self.undecided,
+        }
 
     @property
     def counterexamples(self) -> int:
