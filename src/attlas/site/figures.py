@@ -50,11 +50,19 @@ def embed(figure: Figure, alt: str) -> Markup:
         >>> embed(figure, "a line")[:43]
         Markup('<svg viewBox="0 0 144 72" role="img" aria-l')
     """
-    text = _drawn_once(figure)
+    text, segments = _drawn_once(figure)
     if len(text) > LARGEST_SVG:
         return _png(figure, alt)
     wide = _shown_width(72 * figure.get_figwidth()) > NARROW
-    return _svg(text, alt, segments_of(figure, WIDEST_SEGMENT) if wide else ())
+    drawn = _svg(text, alt, segments if wide else ())
+    return _moved(drawn, alt) if wide and len(segments) < 2 else drawn
+
+
+def _moved(drawing: Markup, alt: str) -> Markup:
+    """A wide drawing of one piece, which a telephone shows in a box in which it is moved."""
+    return Markup(
+        '<div class="scroll whole" role="region" aria-label="{}" tabindex="0">{}</div>'
+    ).format(f"Drawing: {alt}", drawing)
 
 
 def pixels_per_point(figure: Figure) -> float:
@@ -68,8 +76,8 @@ def pixels_per_point(figure: Figure) -> float:
     return min(PIXELS, WIDEST / width)
 
 
-def _drawn_once(figure: Figure) -> str:
-    """The figure as matplotlib's SVG; `savefig` gives the same but draws twice."""
+def _drawn_once(figure: Figure) -> tuple[str, tuple[Segment, ...]]:
+    """The figure as matplotlib's SVG, and its parts; `savefig` gives the same but draws twice."""
     before, resolution = figure.canvas, figure.dpi
     buffer = io.StringIO()
     try:
@@ -77,10 +85,12 @@ def _drawn_once(figure: Figure) -> str:
             canvas = SVGCanvas(figure, buffer)
             with laid_out(figure):
                 canvas.draw()
+            # Measured as it was drawn: letters on a raster have other heights.
+            segments = segments_of(figure, WIDEST_SEGMENT)
     finally:
         figure.dpi = resolution
         figure.set_canvas(before)
-    return buffer.getvalue()
+    return buffer.getvalue(), segments
 
 
 def _svg(text: str, alt: str, segments: Sequence[Segment]) -> Markup:
@@ -191,7 +201,8 @@ def _png(figure: Figure, alt: str) -> Markup:
     figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     data = base64.b64encode(buffer.getvalue()).decode()
     width = _shown_width(72 * figure.get_figwidth())
-    return Markup(
+    picture = Markup(
         '<img class="drawing on-white" alt="{}" width="{}" loading="lazy" decoding="async" '
         'src="data:image/png;base64,{}">'
     ).format(alt, width, data)
+    return _moved(picture, alt) if width > NARROW else picture

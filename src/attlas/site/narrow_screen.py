@@ -1,5 +1,6 @@
 """Split a wide figure between its panels, which a telephone then shows one below the other."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -7,10 +8,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
+from matplotlib.text import Text
 from matplotlib.transforms import BboxBase
 
-PAD = 6.0
-"""Points of a gap that belong to its left panel, as the last number below an axis overhangs."""
+PAD = 3.0
+"""Points of a gap that belong to its left panel."""
 LEAST = 36.0
 """Narrower axes, in points, are the colour bar of the panel on their left."""
 
@@ -64,8 +66,10 @@ def segments_of(figure: Figure, widest: float) -> tuple[Segment, ...]:
 
 
 def _leaves(part: AnyFigure) -> list[AnyFigure]:
+    """The subfigures that hold others no more, without empty ones, which keep a place free."""
     inner: list[SubFigure] = list(part.subfigs)
-    return [leaf for subfigure in inner for leaf in _leaves(subfigure)] if inner else [part]
+    leaves = [leaf for subfigure in inner for leaf in _leaves(subfigure)] if inner else [part]
+    return [leaf for leaf in leaves if leaf.axes or leaf.legends]
 
 
 def _box(part: AnyFigure | Axes, figure: Figure) -> tuple[Interval, Interval]:
@@ -82,13 +86,15 @@ def _cut(
     part: AnyFigure, figure: Figure, box: tuple[Interval, Interval], widest: float
 ) -> list[Segment]:
     (left, right), (top, bottom) = box
-    columns = _columns([_box(axes, figure)[0] for axes in part.axes if axes.get_visible()])
+    shown = [axes for axes in part.axes if axes.get_visible()]
+    columns = _columns([_box(axes, figure)[0] for axes in shown])
     if len(columns) < 2 or right - left <= widest:
         return [Segment((top, bottom), ((left, right),))]
     edge = min([bottom, *(_extent(legend, figure)[1][0] for legend in part.legends)])
-    ends = [min(column[1] + PAD, later[0]) for column, later in pairwise(columns)]
+    reach = [_reach(column, shown, figure) for column in columns]
+    ends = [min((before[1] + after[0]) / 2, before[1] + PAD) for before, after in pairwise(reach)]
     starts = [left, *ends]
-    numbers = (left, columns[0][0])
+    numbers = (left, _numbers_end(columns[0], reach[0][0], shown, figure))
     segments = [Segment((top, edge), ((left, ends[0]),))]
     shared = _share_numbers(part, columns[0][1])
     for start, end in zip(starts[1:], [*ends[1:], right], strict=True):
@@ -99,6 +105,27 @@ def _cut(
             Segment((edge, bottom), (column,)) for column in _legend_columns(legend, figure, widest)
         ]
     return segments
+
+
+def _reach(column: Interval, shown: list[Axes], figure: Figure) -> Interval:
+    """A column with the numbers below its axes, which overhang."""
+    spans = [column]
+    for axes in shown:
+        if column[0] <= _box(axes, figure)[0][0] < column[1]:
+            spans += _ticks(axes.get_xticklabels(), figure)
+    return min(start for start, _ in spans), max(end for _, end in spans)
+
+
+def _numbers_end(column: Interval, reach: float, shown: list[Axes], figure: Figure) -> float:
+    """Where the numbers beside a column end; from there on it may have others below it."""
+    first = [axes for axes in shown if _box(axes, figure)[0][0] < column[1]]
+    ends = [end for axes in first for _, end in _ticks(axes.get_yticklabels(), figure)]
+    return min(column[0], max([reach, *ends]))
+
+
+def _ticks(texts: Sequence[Text], figure: Figure) -> list[Interval]:
+    seen = (text for text in texts if text.get_visible() and text.get_text())
+    return [_extent(text, figure)[0] for text in seen]
 
 
 def _columns(spans: list[Interval]) -> list[Interval]:

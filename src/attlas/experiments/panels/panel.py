@@ -208,16 +208,26 @@ def typeset_length(text: str) -> int:
 
 
 def in_lines(text: str, letters: int) -> str:
-    r"""A text in lines of so many letters at most; a formula is not broken.
+    r"""A text in lines of so many letters at most, about equally long; no formula is broken.
 
     Examples:
         >>> in_lines("share of $a + b$ words", 10)
         'share of\n$a + b$\nwords'
+        >>> in_lines("certified error (lower is better)", 26)
+        'certified error\n(lower is better)'
     """
     formulas = iter(_FORMULA.findall(text))
     closed = _FORMULA.sub(lambda formula: "\0" * max(typeset_length(formula[0]), 1), text)
-    filled = textwrap.fill(closed, max(letters, 1), break_long_words=False)
-    return re.sub("\0+", lambda _: next(formulas), filled)
+    closed = closed.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    width = max(letters, 1)
+    lines = _lines(closed, width)
+    while width > 1 and len(shorter := _lines(closed, width - 1)) == len(lines):
+        width, lines = width - 1, shorter
+    return re.sub("\0+", lambda _: next(formulas), "\n".join(lines))
+
+
+def _lines(text: str, letters: int) -> list[str]:
+    return textwrap.wrap(text, letters, break_long_words=False)
 
 
 def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:
@@ -243,7 +253,7 @@ def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
         return -np.arange(x.size, dtype=float)
     texts = x.values.tolist()
     ticks = [k for k, text in enumerate(texts) if text]
-    axes.set_xticks(ticks, [textwrap.fill(texts[k], 10) for k in ticks])
+    axes.set_xticks(ticks, [in_lines(texts[k], 10) for k in ticks])
     axes.set_xlim(-0.4, x.size - 0.6)
     return np.arange(x.size, dtype=float)
 

@@ -24,6 +24,8 @@ WIDTH, HEIGHT = 3.2, 3.0
 LEGEND_ROW = 0.2
 _LINE, _TALL_LINE, _SHORT_LINE = 34, 28, 20
 """Letters of a label below a panel, beside it, and beside one row of small multiples."""
+_LONGEST_ENTRY = 58
+"""Letters of a line of a legend, as wide as a telephone shows."""
 
 
 def no_values(data: xr.Dataset) -> Mapping[str, Any]:
@@ -63,7 +65,7 @@ class Plot:
         grid = figure.add_gridspec(len(lines), 1)
         for k, (line, ratios) in enumerate(zip(lines, widths, strict=True)):
             row = figure.add_subfigure(grid[k, 0])
-            columns = row.subfigures(1, len(line), width_ratios=ratios, squeeze=False)[0]
+            columns = _columns(row, ratios, max(map(sum, widths)))
             entries = [_draw(c, panel, data) for c, panel in zip(columns, line, strict=True)]
             if len(entries) > 1 and all(list(e) == list(entries[0]) for e in entries):
                 columns, entries, ratios = [row], entries[:1], [sum(ratios)]
@@ -76,6 +78,14 @@ class Plot:
         if isinstance(caption, str):
             return CaptionedFigure(self.title, caption, figure, reading=reading)
         return CaptionedFigure(self.title, "", figure, caption, reading)
+
+
+def _columns(row: "SubFigure", widths: Sequence[float], widest: float) -> Sequence["SubFigure"]:
+    """The places of a line of panels; one alone is as wide as in a full line, in the middle."""
+    beside = (widest - sum(widths)) / 2
+    if len(widths) > 1 or beside < 0.01:
+        return row.subfigures(1, len(widths), width_ratios=widths, squeeze=False)[0]
+    return row.subfigures(1, 3, width_ratios=[beside, *widths, beside])[1:2]
 
 
 def _meanings(panels: Sequence[Panel], data: xr.Dataset) -> Iterator[Meaning | None]:
@@ -151,7 +161,8 @@ def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> 
     """Draw a legend below the figure; returns its number of lines, as few as the width allows."""
     if not entries:
         return 0
-    labels = [in_lines(label, int(WIDTH * width / 0.068) - 9) for label in entries]
+    letters = min(int(WIDTH * width / 0.068) - 9, _LONGEST_ENTRY)
+    labels = [in_lines(label, letters) for label in entries]
     # Typeset mathematics is shorter than its source.
     longest = max(typeset_length(line) for label in labels for line in label.split("\n"))
     columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
@@ -161,4 +172,5 @@ def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> 
         list(entries.values()), labels, loc="outside lower center", ncols=columns,
         frameon=False, fontsize=8.5,
     )  # fmt: skip
-    return rows + max(label.count("\n") for label in labels)
+    # Entries go down the columns, and the tallest of a line makes it so tall.
+    return rows + sum(max(label.count("\n") for label in labels[k::rows]) for k in range(rows))
