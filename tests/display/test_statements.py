@@ -1,5 +1,6 @@
 """LaTeX to MathML: safe, complete, honest about what it cannot do."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -87,3 +88,11 @@ def test_signs_names_and_norms_are_spaced_as_mathematics():
     assert "<mi>log</mi><mspace" in mathml(r"\log\log k")
     assert mathml(r"\min_i x").startswith("<math><msub><mi>min</mi>")
     assert "<munder><mi>min</mi><mi>i</mi></munder>" in mathml(r"\min_i x", display=True)
+
+
+def test_a_script_belongs_to_the_whole_of_a_tall_pair_of_brackets():
+    """Browsers leave a bracket small that is the base of a script by itself."""
+    plain = re.sub(r"<mo [^>]*>", "<mo>", mathml(r"2\bigl(a\bigl(b\bigr)c\bigr)^2"))
+    pair = "<mo>(</mo><mi>a</mi><mo>(</mo><mi>b</mi><mo>)</mo><mi>c</mi><mo>)</mo>"
+    assert plain == f"<math><mn>2</mn><msup><mrow>{pair}</mrow><mn>2</mn></msup></math>"
+    assert "<mi>x</mi><msup><mo " in mathml(r"x\bigr)^2")  # a pair in two lines stays as it is

@@ -1,5 +1,7 @@
 """Every figure of a published record is understood by a stranger who sees its caption alone."""
 
+import re
+
 import matplotlib.pyplot as plt
 import pytest
 from figure_looks import look_faults
@@ -38,6 +40,13 @@ def test_a_figure_and_its_caption_need_nothing_else(name, place):
 def test_no_number_of_a_reading_is_typed(name):
     readings = EXPERIMENTS[name].readings.values()
     assert [number for text in readings for number in typed_numbers(text)] == []
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_word_of_verdicts_has_no_other_sense_beside_a_figure(name):
+    """Pages explain these words as those of claims: a control is a wrong version of a statement."""
+    texts = EXPERIMENTS[name].readings.values()
+    assert [text for text in texts if re.search(r"\b(?:controls?|strengths?)\b", text)] == []
 
 
 def test_typed_numbers_are_seen():

@@ -78,6 +78,11 @@ def test_what_the_reading_explains_is_not_explained_again():
     assert "PAC-Bayes" not in names
 
 
+def test_the_score_of_a_word_is_no_score_of_a_density():
+    items = listed_items(READING, ["bound from the complexity of one score"])
+    assert [item.name for item in items] == ["Vertical axis, left", "Data and model"]
+
+
 def test_all_texts_of_a_figure_are_read():
     figure = Figure()
     figure.subplots().set(title="a title", xlabel="a step")

@@ -98,3 +98,15 @@ def test_a_wide_figure_has_parts_that_refer_to_it():
     assert 'class="drawing cut"' in whole
     assert segments.count(f'<use href="#{name}"') == 2
     assert re.findall(r'viewBox="(\d+) 0 360 216"', segments) == ["0", "0", "0", "360"]
+
+
+def test_a_wide_drawing_of_one_piece_is_moved_and_a_narrow_one_is_not():
+    pictures = []
+    for width in (3.0, 8.0):
+        figure = Figure(figsize=(width, 2))
+        figure.subplots().plot([0, 1])
+        pictures.append(embed(figure, "one line"))
+    narrow, wide = pictures
+    assert narrow.startswith("<svg")
+    assert wide.startswith('<div class="scroll whole" role="region"')
+    assert 'tabindex="0"' in wide

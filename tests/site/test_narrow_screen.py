@@ -67,3 +67,25 @@ def test_a_narrow_figure_stays_whole_and_its_resolution_as_it_was():
     (segment,) = segments_of(drawn(figure), 300.0)
     assert (segment.width, segment.height) == (288, 216)
     assert figure.dpi == 130
+
+
+def test_no_number_of_a_neighbour_is_seen_beside_a_column():
+    figure = Figure(figsize=(10, 3), layout="constrained")
+    for axes in figure.subplots(1, 3, sharey=True):
+        axes.plot([0, 1], [0, 1])
+        axes.set(xlim=(0, 1), xticks=[0, 1], xticklabels=["at zero", "at one"])
+    segments = segments_of(drawn(figure), 300.0)
+    figure.dpi = 72
+    words = [[tick.get_window_extent() for tick in axes.get_xticklabels()] for axes in figure.axes]
+    for (_, last), (first, _), segment in zip(words, words[1:], segments, strict=False):
+        assert last.x1 <= segment.pieces[-1][1] + 0.1
+        assert segment.pieces[-1][1] <= first.x0 + 0.1
+    # The numbers beside the first column are shown again, as little of those below as can be.
+    beside = [tick.get_window_extent().x1 for tick in figure.axes[0].get_yticklabels()]
+    assert segments[1].pieces[0][1] <= max(*beside, words[0][0].x0) + 0.1
+
+
+def test_a_place_that_is_kept_free_is_no_segment():
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure.subfigures(1, 3, width_ratios=[1, 2, 1])[1].subplots()
+    assert len(segments_of(drawn(figure), 800.0)) == 1

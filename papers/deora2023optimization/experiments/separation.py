@@ -181,5 +181,11 @@ EXPERIMENT = Experiment(
             Column("g_0(1/n), median", "target", panels.median),
         ],
     ),
-    figures=[panels.Plot("NTK separability of random weights", [MARGINS, TARGETS], random_weights)],
+    figures=[
+        panels.Plot(
+            "Separability of random weights by the tangent kernel",
+            [MARGINS, TARGETS],
+            random_weights,
+        )
+    ],
 )

@@ -189,7 +189,7 @@ ROWS = {
 
 def row_in_words(name: str) -> str:
     """The name of a row by what it says, a theorem in brackets."""
-    words = bound_in_words(name)
+    words = bound_in_words(name).replace("cover with", "bound with")
     size, mark, bound = words.rpartition(": ")
     theorem = re.fullmatch(r"((?:Theorem|Corollary) [\d.]+), ([\w -]+)", bound)
     if theorem is not None and theorem[2].endswith("norm"):

@@ -49,7 +49,7 @@ BOUNDS: dict[str, Callable[[int, int], int]] = {
 }
 IN_LEGEND = {
     "printed bound": "lower bound as printed",
-    "its construction": "network that shall prove it",
+    "its construction": "network of its proof",
 }
 MAXIMA = ["maximum with biases", "maximum without biases"]
 STATES = {"start": (0, 1.0), "trained": (1, 1.0), "trained, logits x 5": (1, 5.0)}

@@ -49,6 +49,8 @@ from liu2021analyzing.experiments.instances import (
 )
 from liu2021analyzing.library.reviews.attention import STATISTICS
 
+KINDS = dict(zip(TABLES, ("networks on flattened words", "recurrent networks"), strict=True))
+"""What the networks of each of the paper's tables are."""
 ATTENDING = [*VARIANTS["attention"], *VARIANTS["luong"], *VARIANTS["recurrent"]]
 GRID = Grid(
     each={"n": [150, 600], "model": ["mlp", "attention", "lstm", "recurrent"]},
@@ -193,7 +195,7 @@ EXPERIMENT = Experiment(
                     of(models, percent), reviews, colour="network",
                     names={model: in_words(model) for model in models}, band=mean_only,
                     members=True,
-                    line="-", dodge=0.05, title=name, xlabel="training reviews",
+                    line="-", dodge=0.05, title=KINDS[name], xlabel="training reviews",
                     ylabel="test accuracy, %", width=1.6,
                 )
                 for name, models in TABLES.items()

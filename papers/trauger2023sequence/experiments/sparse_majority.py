@@ -297,8 +297,7 @@ def stopped(reached: bool, **look: Any) -> Lines:
     """The runs that reached training accuracy 1, or the others."""
     return Lines(
         lambda data: data["shown"].where(data["stopped"] == reached), "T", band=None, style="o",
-        panel="quantity", title="{quantity}", shared=False, xlabel="length $T$ in bits",
-        ylabel="value of the title's quantity", **look,
+        panel="quantity", shared=False, xlabel="length $T$ in bits", ylabel="{quantity}", **look,
     )  # fmt: skip
 
 

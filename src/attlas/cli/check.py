@@ -371,4 +371,7 @@ def _detected(report: "CheckReport") -> str:
     factor = passing_factor(limits_of(report))
     if factor is None:
         return "-"
-    return "no factor" if factor == float("inf") else f"{number(factor)} times smaller"
+    if factor == float("inf"):
+        return "no factor"
+    shown = number(factor)
+    return "a thousandth smaller" if shown == "1" else f"{shown} times smaller"

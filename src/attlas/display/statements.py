@@ -75,6 +75,8 @@ _PRINTED = (
     (re.compile(r"(?<=\d) %"), "\N{NO-BREAK SPACE}%"),
 )
 _CLOSING = re.compile(r"[.,;:!?)\]%]+")
+_SCRIPTS = frozenset({"msup", "msub", "msubsup"})
+_BRACKETS = {")": "(", "]": "[", "}": "{", "⟩": "⟨"}
 # Characters of source before a line may end: a short left side keeps its relation.
 _SHORTEST = {"relation": 16, "term": 32}
 
@@ -314,7 +316,31 @@ def _clean(node: ElementTree.Element) -> ElementTree.Element:
             if _needs_space(before, child):
                 ElementTree.SubElement(new, "mspace", {"width": "0.167em"})
         new.append(child)
+    if row:
+        _group_tall_brackets(new)
     return new
+
+
+def _group_tall_brackets(row: ElementTree.Element) -> None:
+    """Give a script to a pair of tall brackets: browsers leave one small that is a base alone."""
+    for script in list(row):
+        if script.tag not in _SCRIPTS or script[0].get("minsize") is None:
+            continue
+        closing = script[0].text or ""
+        group, depth = [script[0]], 1
+        for node in reversed(list(row)[: list(row).index(script)]):
+            group.insert(0, node)
+            text = _base(node).text if node.tag != "mtext" else ""
+            depth += (text == closing) - (text == _BRACKETS.get(closing))
+            if not depth:
+                break
+        if depth:
+            continue
+        for node in group[:-1]:
+            row.remove(node)
+        script.remove(script[0])
+        script.insert(0, ElementTree.Element("mrow"))
+        script[0].extend(group)
 
 
 def _place_sign(before: ElementTree.Element, sign: ElementTree.Element) -> None:

@@ -76,7 +76,7 @@ TERMS = (
         "how far the right answer leads where it leads least",
     ),
     FigureTerm(
-        "Score", r"\b(?:[Ll]earned|[Ee]ach|[Ee]very|[Tt]rue|[Oo]ne) scores?\b|score that draws",
+        "Score", r"\b(?:[Ll]earned|[Ee]ach|[Ee]very|[Tt]rue) scores?\b|score that draws",
         r"gradients? of the log density",
         "the gradient of the log density of noised data, from which reverse diffusion draws new "
         "data",
@@ -100,8 +100,11 @@ TERMS = (
         "an upper bound that depends on the number of weights",
     ),
     FigureTerm(
-        "Log of the length", r"[Ll]og of the length", r"$^",
-        "a bound by Edelman et al. (2022) that grows with the logarithm of the sequence length",
+        "Log of the length",
+        r"[Ll]og of the (?:length|sample size)|one token, any length",
+        r"\"One token covered\"",
+        "a bound by Edelman et al. (2022) with the logarithm of the length, or, for the answering "
+        "token alone, of the sample size",
     ),
     FigureTerm(
         "Vacuous", r"\bvacuous\b", r"largest possible|vacuous\. Of|above the dotted line is worse",
@@ -136,6 +139,7 @@ KINDS = {
     "printed": (r"\bprinted\b", "with the constants of the paper, proved or not"),
     "corrected": (r"\bcorrected\b", "an error of the paper's constants is mended"),
     "sharp": (r"\bsharp(?:ened)?\b", "with the smallest constants that we can prove"),
+    "dimension-free": (r"\bdimension-free\b", "without the number of entries of a token"),
     "reconstructed": (
         r"\breconstructed\b", "completed by us where our text of the paper leaves constants open",
     ),

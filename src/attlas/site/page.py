@@ -155,6 +155,7 @@ def environment_of_templates() -> Environment:
         "loose": loose_claims,
         "ranked": ranked,
         "published": published_sentence,
+        "breakable": lambda path: Markup("/<wbr>").join(path.split("/")),
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "sized": lambda scale: Markup(SIZES.get(scale, scale)),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",

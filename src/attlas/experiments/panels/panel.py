@@ -139,8 +139,13 @@ class Panel(ABC):
             axes.set_ylim(*self.ylim)
 
     def vertical_name(self, view: View) -> str:
-        """The name of the vertical axis of a view."""
-        return self.ylabel if isinstance(self.ylabel, str) else self.ylabel[view.labels[self.row]]
+        """The name of the vertical axis of a view; labels stand for their axes in braces."""
+        if not isinstance(self.ylabel, str):
+            return self.ylabel[view.labels[self.row]]
+        name = self.ylabel
+        for axis, label in view.labels.items():
+            name = name.replace(f"{{{axis}}}", str(label))
+        return name
 
     def draw_all(self, axes: "Axes", view: View) -> None:
         """Draw all layers, the ticks and titles."""

@@ -13,7 +13,7 @@ from attlas.experiments.panels.line_ends import mark_ends
 from attlas.experiments.panels.meanings import Meaning, sentences
 from attlas.experiments.panels.panel import WIDEST, Panel, in_lines, typeset_length
 from attlas.experiments.panels.ticks import readable_ticks
-from attlas.experiments.panels.unseen_lines import lacking, remarks
+from attlas.experiments.panels.unseen_lines import CUT, cut_bars, lacking, remarks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -153,6 +153,8 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
         f"{label} ({unseen[label]})" if label in unseen else label: handle
         for label, handle in entries.items()
     }
+    for label in cut_bars(axes.flat):
+        entries[f"{label} ({CUT})"] = entries.pop(label)
     # What bars, bands and arrows mean stands behind the series.
     return dict(sorted(entries.items(), key=lambda entry: is_key(entry[1])))
 

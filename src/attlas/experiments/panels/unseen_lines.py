@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attlas.experiments.panels.legend_keys import is_key
+from attlas.experiments.panels.legend_keys import BARS, is_key
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
 SHORTENED = 32
 """Letters of a line's name in a remark on another."""
+CUT = "cut at the frame"
+"""What the legend adds to the meaning of bars that end beyond it."""
+_SLACK = 1e-6
 NEAR = 0.008
 """Distance below which two lines are one to the eye, as a share of the frame."""
 
@@ -69,6 +74,50 @@ def lacking(frames: Sequence["Axes"]) -> dict[str, str]:
         elif without:
             phrases[label] = f"no value in {len(without)} of {len(frames)} panels"
     return phrases
+
+
+def cut_bars(frames: Iterable["Axes"]) -> list[str]:
+    """The keys of bars of which some end beyond their frame, as at zero on a logarithmic axis.
+
+    Examples:
+        >>> from matplotlib.figure import Figure
+        >>> axes = Figure().subplots()
+        >>> _ = axes.errorbar([1.0], [1.0], yerr=[[2.0], [0.5]])
+        >>> _ = axes.plot([], [], ls="", marker="|", label="mean and range")
+        >>> cut_bars([axes])
+        []
+        >>> _ = axes.set_ylim(0, 2)
+        >>> cut_bars([axes])
+        ['mean and range']
+    """
+    from matplotlib.container import ErrorbarContainer
+
+    labels: dict[str, None] = {}
+    for axes in frames:
+        bars = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+        if any(_cut(axes, bar) for container in bars for bar in container[2]):
+            entries = zip(*axes.get_legend_handles_labels(), strict=True)
+            labels |= {label: None for key, label in entries if is_key(key) and _of_bars(key)}
+    return list(labels)
+
+
+def _of_bars(key: "Artist") -> bool:
+    from matplotlib.lines import Line2D
+
+    return isinstance(key, Line2D) and key.get_marker() == BARS["marker"]
+
+
+def _cut(axes: "Axes", bars: "LineCollection") -> bool:
+    """Whether a bar goes on beyond the frame."""
+    segments = [np.asarray(segment, dtype=float) for segment in bars.get_segments()]
+    finite = [segment for segment in segments if segment.size and np.isfinite(segment).all()]
+    if not finite:
+        return False
+    ends = np.concatenate(finite)
+    axes.autoscale_view()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = axes.transLimits.transform(axes.transScale.transform(ends))
+    return bool((~np.isfinite(shares) | (shares < -_SLACK) | (shares > 1 + _SLACK)).any())
 
 
 def _drawn_labels(axes: "Axes") -> list[str]:
