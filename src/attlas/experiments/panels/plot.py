@@ -84,8 +84,10 @@ def _columns(row: "SubFigure", widths: Sequence[float], widest: float) -> Sequen
     """The places of a line of panels; one alone is as wide as in a full line, in the middle."""
     beside = (widest - sum(widths)) / 2
     if len(widths) > 1 or beside < 0.01:
-        return row.subfigures(1, len(widths), width_ratios=widths, squeeze=False)[0]
-    return row.subfigures(1, 3, width_ratios=[beside, *widths, beside])[1:2]
+        beside = 0.0
+    ratios = [beside, *widths, beside] if beside else [*widths]
+    places = row.subfigures(1, len(ratios), width_ratios=ratios, squeeze=False)[0].tolist()
+    return places[1:2] if beside else places
 
 
 def _meanings(panels: Sequence[Panel], data: xr.Dataset) -> Iterator[Meaning | None]:
