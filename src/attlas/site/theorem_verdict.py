@@ -17,7 +17,7 @@ _READ = {
 }
 _REBUILT = "We could not read the formulas: the statement is rebuilt from the text around them."
 _LEVELS = {
-    Strength.PROVED: "A part of it is proved by exact algebra (proved).",
+    Strength.PROVED: "At least one of them is proved by exact algebra (proved).",
     Strength.ATTAINED: "The sharpest test comes within a tenth of its bound (attained).",
     Strength.TESTED: "The sharpest test would have noticed a constant half as large (tested).",
     Strength.CONSISTENT: "No test is sharp: a constant half as large would pass (consistent).",
