@@ -29,34 +29,34 @@ EXPERIMENT_TABLE = """<!doctype html><meta name="viewport" content="width=device
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory) -> Path:
+def front(tmp_path_factory) -> Path:
     """The front page of the published records, without figures but for those of its cards."""
-    place = tmp_path_factory.mktemp("recorded") / "atlas.html"
+    place = tmp_path_factory.mktemp("records") / "atlas.html"
     store = Store(place.with_name("results"))
     return write_atlas(store, place, published=published_store(), first=True)
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    with browser() as found:
-        yield found
+    with browser() as page:
+        yield page
 
 
-def test_it_prints_as_a_booklet(chromium, recorded):
-    chromium.open(recorded, SHEET, media="print")
+def test_it_prints_as_a_booklet(chromium, front):
+    chromium.open(front, SHEET, media="print")
     assert chromium.run("return document.documentElement.scrollWidth") <= SHEET
     assert 1 < chromium.sheets() <= BOOKLET
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_cell_has_one_word_a_line(chromium, recorded, tmp_path, width):
+def test_no_cell_has_one_word_a_line(chromium, front, tmp_path, width):
     heads = ("least norm-based gap, heads alone", "chain, softmax constant 1: sequences")
     frame = pd.DataFrame({f"{head} ({k})": ["0.964 (0.892 to 1)", "602 (526 to 710)"]
                           for k in range(6) for head in heads})  # fmt: skip
     page = tmp_path / "table.html"
     table = table_html(frame, "A caption that is longer than a telephone is wide, by some words")
     page.write_text(EXPERIMENT_TABLE.format(style=style_sheet(), table=table), encoding="utf-8")
-    for place in (recorded, page):
+    for place in (front, page):
         chromium.open(place, width)
         assert chromium.run(BROKEN_CELLS) == []
         assert chromium.run("return document.documentElement.scrollWidth") <= width

@@ -373,5 +373,5 @@ def _detected(report: "CheckReport") -> str:
         return "-"
     if factor == float("inf"):
         return "no factor"
-    shown = number(factor)
-    return "a thousandth smaller" if shown == "1" else f"{shown} times smaller"
+    text = number(factor)
+    return "a thousandth smaller" if text == "1" else f"{text} times smaller"

@@ -54,11 +54,11 @@ def embed(figure: Figure, alt: str) -> Markup:
     if len(text) > LARGEST_SVG:
         return _png(figure, alt)
     wide = _shown_width(72 * figure.get_figwidth()) > NARROW
-    drawn = _svg(text, alt, segments if wide else ())
-    return _moved(drawn, alt) if wide and len(segments) < 2 else drawn
+    drawing = _svg(text, alt, segments if wide else ())
+    return _box(drawing, alt) if wide and len(segments) < 2 else drawing
 
 
-def _moved(drawing: Markup, alt: str) -> Markup:
+def _box(drawing: Markup, alt: str) -> Markup:
     """A wide drawing of one piece, which a telephone shows in a box in which it is moved."""
     return Markup(
         '<div class="scroll whole" role="region" aria-label="{}" tabindex="0">{}</div>'
@@ -205,4 +205,4 @@ def _png(figure: Figure, alt: str) -> Markup:
         '<img class="drawing on-white" alt="{}" width="{}" loading="lazy" decoding="async" '
         'src="data:image/png;base64,{}">'
     ).format(alt, width, data)
-    return _moved(picture, alt) if width > NARROW else picture
+    return _box(picture, alt) if width > NARROW else picture

@@ -86,15 +86,15 @@ def _cut(
     part: AnyFigure, figure: Figure, box: tuple[Interval, Interval], widest: float
 ) -> list[Segment]:
     (left, right), (top, bottom) = box
-    shown = [axes for axes in part.axes if axes.get_visible()]
-    columns = _columns([_box(axes, figure)[0] for axes in shown])
+    frames = [axes for axes in part.axes if axes.get_visible()]
+    columns = _columns([_box(axes, figure)[0] for axes in frames])
     if len(columns) < 2 or right - left <= widest:
         return [Segment((top, bottom), ((left, right),))]
     edge = min([bottom, *(_extent(legend, figure)[1][0] for legend in part.legends)])
-    reach = [_reach(column, shown, figure) for column in columns]
-    ends = [min((before[1] + after[0]) / 2, before[1] + PAD) for before, after in pairwise(reach)]
+    widths = [_overhang(column, frames, figure) for column in columns]
+    ends = [min((before[1] + after[0]) / 2, before[1] + PAD) for before, after in pairwise(widths)]
     starts = [left, *ends]
-    numbers = (left, _numbers_end(columns[0], reach[0][0], shown, figure))
+    numbers = (left, _numbers_end(columns[0], widths[0][0], frames, figure))
     segments = [Segment((top, edge), ((left, ends[0]),))]
     shared = _share_numbers(part, columns[0][1])
     for start, end in zip(starts[1:], [*ends[1:], right], strict=True):
@@ -107,20 +107,20 @@ def _cut(
     return segments
 
 
-def _reach(column: Interval, shown: list[Axes], figure: Figure) -> Interval:
+def _overhang(column: Interval, frames: list[Axes], figure: Figure) -> Interval:
     """A column with the numbers below its axes, which overhang."""
     spans = [column]
-    for axes in shown:
+    for axes in frames:
         if column[0] <= _box(axes, figure)[0][0] < column[1]:
             spans += _ticks(axes.get_xticklabels(), figure)
     return min(start for start, _ in spans), max(end for _, end in spans)
 
 
-def _numbers_end(column: Interval, reach: float, shown: list[Axes], figure: Figure) -> float:
+def _numbers_end(column: Interval, least: float, frames: list[Axes], figure: Figure) -> float:
     """Where the numbers beside a column end; from there on it may have others below it."""
-    first = [axes for axes in shown if _box(axes, figure)[0][0] < column[1]]
+    first = [axes for axes in frames if _box(axes, figure)[0][0] < column[1]]
     ends = [end for axes in first for _, end in _ticks(axes.get_yticklabels(), figure)]
-    return min(column[0], max([reach, *ends]))
+    return min(column[0], max([least, *ends]))
 
 
 def _ticks(texts: Sequence[Text], figure: Figure) -> list[Interval]:
