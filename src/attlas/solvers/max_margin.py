@@ -26,6 +26,7 @@ from attlas.solvers._methods.certificate import certificate_of, certify, distanc
 from attlas.solvers._methods.cutting_planes import cutting_planes, least_norm_set
 from attlas.solvers._methods.dual_descent import (
     dual_descent,
+    gradient_descent,
     primal_point,
     quasi_newton_descent,
 )
@@ -38,8 +39,9 @@ from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.
 _TARGET = 1e-12
-# Gap at which the first-order start hands over, to Newton steps and to the interior point.
-_HANDOVER, _HANDOVER_ROUGH = 1e-3, 3e-2
+# Gap at which the first-order start hands over, to Newton steps and to the interior point; that of
+# a dual with bounded curvature; and from which Newton steps are tried where a start gets no further.
+_HANDOVER, _HANDOVER_ROUGH, _HANDOVER_SMOOTH, _HANDOVER_NEWTON = 1e-3, 3e-2, 5e-3, 0.3
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Constraints up to which one Gram matrix of them all is formed, and how many for each variable:
@@ -248,14 +250,17 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
             return end
         if end.gap[0] == np.inf and (infeasible := _without_solution(rows, end)) is not None:
             return infeasible
-    by_gram = m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS)
-    if by_gram and (p == 2 or (newton and p > 2 and size < _WIDE * m)):
+    if p == 2 and m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS):
         end = _pivoted(rows)
-        if p != 2:
-            point = end.w if end.gap[0] < np.inf else None
-            end = _newton(rows, p, end.multipliers, max_steps, point)
         if end.gap[0] <= _TARGET:
             return end
+    elif newton:
+        handover = _HANDOVER_SMOOTH if p < 2 else _HANDOVER
+        start, gap = gradient_descent(rows, p, handover, 20 * max_steps)
+        if gap <= _HANDOVER_NEWTON:
+            end = _newton(rows, p, start, max_steps)
+            if end.gap[0] <= _TARGET:
+                return end
     start = _rough_start(rows, p, max_steps, dual_descent)
     if newton:
         end = _newton(rows, p, start, max_steps)

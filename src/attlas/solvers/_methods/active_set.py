@@ -2,14 +2,19 @@ r"""Projected Newton method for one max-margin problem, on the constraints that 
 
 Maximises 1'l - (1/q) ||A'l||_q^q over l >= 0: multipliers at zero whose margin is long enough stay
 there, the others take a Newton step, cut off at zero and shortened until the dual grows. Each step
-solves one system of the size of the active set, and near the solution the steps are quadratic.
+solves one system of the size of the active set, and near the solution the steps are quadratic. A
+matrix that was factored serves the steps after it as the preconditioner of conjugate gradients, as
+long as the active set stays: a few products in the place of a Gram matrix and its factor.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from attlas.norms.entrywise import dual_exponent
 from attlas.solvers._methods.central_path import PathEnd, factorise
-from attlas.solvers._methods.certificate import certificate_of, power_map
+from attlas.solvers._methods.certificate import power_map, relative_gap
 from attlas.solvers._methods.lp_interior_point import linearised, on_ray
 from attlas.solvers.constraints import ConstraintOperator
 
@@ -20,6 +25,23 @@ _SHORTEST = 2.0**-10
 _ROUNDING = 16 * float(np.finfo(float).eps)
 # Steps without a better certificate after which the support is given up.
 _PATIENCE = 8
+# Conjugate gradients on a factored matrix: rows from which they cost less than a factor, products
+# at most, and the part of the residual that a product leaves at most.
+_LEAST_ROWS, _PRODUCTS, _RATE = 64, 12, 0.5
+# Part of the active rows that may have changed since.
+_CHANGED = 0.1
+# Part of its residual that a system keeps at most, times the residual itself, and the least kept.
+_FORCING, _LEAST_RESIDUAL = 0.1, 1e-14
+
+
+Solver = Callable[[np.ndarray], np.ndarray]
+
+
+class _Factor(NamedTuple):
+    """The last factored matrix: its rows, increasing, and its solver."""
+
+    index: np.ndarray
+    solve: Solver
 
 
 def active_set(
@@ -59,12 +81,14 @@ def active_set(
         l = l * (np.sum(np.abs(w) ** p) / l.sum())
         pull = rows.adjoint(l)
     margins = rows.apply(w)
-    best = PathEnd(w, l, certificate_of(w, margins, l, pull, p).gap, np.zeros(1, int))
-    count, stale = 0, 0
+    best = PathEnd(w, l, relative_gap(w, margins, l, pull, p), np.zeros(1, int))
+    count, stale, kept = 0, 0, None
     while best.gap[0] > target and count < max_steps and stale < _PATIENCE:
         count += 1
         index = np.flatnonzero((l[0] > 0) | (margins[0] < 1))
-        move, inverse, correction = _newton_move(rows.part(index), w, pull, p)
+        inverse, correction = linearised(w, pull, p)
+        missing = 1 - (margins if p <= 2 else rows.apply(w + correction))[:, index]
+        move, kept = _newton_move(rows, index, inverse, missing, kept, exact=p > 2)
         if not np.isfinite(move).all():
             break
         full = np.zeros_like(l)
@@ -76,7 +100,7 @@ def active_set(
             else power_map(pull_ahead, q - 1)
         )
         l, pull, margins = ahead, pull_ahead, rows.apply(w)
-        gap = certificate_of(w, margins, l, pull, p).gap
+        gap = relative_gap(w, margins, l, pull, p)
         stale = 0 if gap[0] < best.gap[0] or not np.isfinite(best.gap[0]) else stale + 1
         if stale == 0:
             best = PathEnd(w, l, gap, best.steps)
@@ -84,14 +108,82 @@ def active_set(
 
 
 def _newton_move(
-    active: ConstraintOperator, w: np.ndarray, pull: np.ndarray, p: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Change of the active multipliers; curvature and correction of w."""
-    inverse, correction = linearised(w, pull, p)
-    matrix = active.gram(inverse)
+    rows: ConstraintOperator,
+    index: np.ndarray,
+    inverse: np.ndarray,
+    missing: np.ndarray,
+    kept: _Factor | None,
+    exact: bool,
+) -> tuple[np.ndarray, _Factor]:
+    """Change of the active multipliers [1, k], and the factor that the next step may use."""
+    if kept is not None and len(index) >= _LEAST_ROWS:
+        # Above p = 2 curvatures are far apart where rows still change, and margins are linear in
+        # the point: what is left of them is left at the end.
+        precondition = _preconditioner(rows, index, inverse, kept, 0.0 if exact else _CHANGED)
+        if precondition is not None:
+            order = 2 if exact else 1
+            move = _conjugate_gradients(rows, index, inverse, missing, precondition, order)
+            if move is not None:
+                return move, kept
+    matrix = rows.part(index).gram(inverse)
     diagonal = np.arange(matrix.shape[1])
     matrix[0, diagonal, diagonal] *= 1 + _RIDGE
-    return factorise(matrix)(1 - active.apply(w + correction)), inverse, correction
+    fresh = _Factor(index, factorise(matrix))
+    return fresh.solve(missing), fresh
+
+
+def _preconditioner(
+    rows: ConstraintOperator, index: np.ndarray, inverse: np.ndarray, kept: _Factor, changed: float
+) -> Solver | None:
+    """The kept solver for other rows, lengths for those that it lacks; None if too many changed."""
+    place = np.minimum(np.searchsorted(kept.index, index), len(kept.index) - 1)
+    common = kept.index[place] == index
+    alike = np.count_nonzero(common)
+    if alike == len(index) == len(kept.index):
+        return kept.solve
+    if len(index) + len(kept.index) - 2 * alike > changed * len(index):
+        return None
+    place, squares = place[common], rows.lengths()[:, index] ** 2 * inverse.mean()
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        extended = np.zeros((1, len(kept.index)))
+        extended[:, place] = right[:, common]
+        solution = right / squares
+        solution[:, common] = kept.solve(extended)[:, place]
+        return solution
+
+    return solve
+
+
+def _conjugate_gradients(
+    rows: ConstraintOperator,
+    index: np.ndarray,
+    inverse: np.ndarray,
+    missing: np.ndarray,
+    precondition: Solver,
+    order: int,
+) -> np.ndarray | None:
+    """A diag(inverse) A' move = missing on the active rows; None where that takes too long."""
+    full, residual, move = np.zeros((1, rows.shape[1])), missing, np.zeros_like(missing)
+    first = float(np.abs(missing).max())
+    goal = max(_FORCING * min(1.0, first) ** order * first, _LEAST_RESIDUAL)
+    ahead, before = np.zeros_like(missing), 1.0
+    for count in range(_PRODUCTS):
+        scaled = precondition(residual)
+        now = float(residual[0] @ scaled[0])
+        ahead = scaled + (now / before) * ahead
+        before = now
+        full[:, index] = ahead
+        image = rows.apply(inverse * rows.adjoint(full))[:, index]
+        length = now / float(ahead[0] @ image[0])
+        move = move + length * ahead
+        residual = residual - length * image
+        error = float(np.abs(residual).max())
+        if error <= goal:
+            return move
+        if not error <= first * _RATE ** (count - 1):
+            return None
+    return None
 
 
 def _first_rise(

@@ -106,16 +106,36 @@ def certificate_of(
         >>> certificate_of(w, 4 * w, l, 4 * l, 2.0).upper.tolist()
         [0.25]
     """
+    smallest, upper, lower, gap = _both_sides(w, margins, dual, pull, p)
+    factor = np.where(smallest > 0, smallest, np.nan)[:, None]
+    return MarginCertificate(w / factor, upper, lower, gap, margins / factor)
+
+
+def relative_gap(
+    w: np.ndarray, margins: np.ndarray, dual: np.ndarray, pull: np.ndarray, p: float
+) -> np.ndarray:
+    """The gap of `certificate_of` alone, [b], from the same arguments.
+
+    Examples:
+        >>> w, l = np.array([[2.0]]), np.array([[3.0]])
+        >>> relative_gap(w, 4 * w, l, 4 * l, 2.0).tolist()
+        [0.0]
+    """
+    return _both_sides(w, margins, dual, pull, p)[-1]
+
+
+def _both_sides(
+    w: np.ndarray, margins: np.ndarray, dual: np.ndarray, pull: np.ndarray, p: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Smallest margin, upper and lower bound and their relative gap, [b] each."""
     smallest = margins.min(axis=-1)
     usable = smallest > 0
-    factor = np.where(usable, smallest, np.nan)[:, None]
-    norm = row_norms(w, p)
-    upper = np.divide(norm, smallest, out=np.full(len(w), np.inf), where=usable)
+    upper = np.divide(row_norms(w, p), smallest, out=np.full(len(w), np.inf), where=usable)
     length = row_norms(pull, dual_exponent(p))
     total = dual.sum(axis=-1)
     lower = np.divide(total, length, out=np.zeros(len(w)), where=length > 0)
     gap = np.divide(upper - lower, lower, out=np.full(len(w), np.inf), where=usable & (lower > 0))
-    return MarginCertificate(w / factor, upper, lower, np.maximum(gap, 0.0), margins / factor)
+    return smallest, upper, lower, np.maximum(gap, 0.0)
 
 
 def distance_bound(upper: np.ndarray, lower: np.ndarray, p: float) -> np.ndarray:
