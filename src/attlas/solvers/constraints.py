@@ -53,6 +53,10 @@ class ConstraintOperator(Protocol):
         """All rows times one factor for each problem, [b]."""
         ...
 
+    def single(self) -> "ConstraintOperator":
+        """The same constraints in single precision, for starts and preconditioners."""
+        ...
+
 
 # Multiplications up to which a dense Gram matrix beats a structured one that loops over samples.
 _DENSE_MULTIPLICATIONS = 300_000
@@ -109,6 +113,10 @@ class VectorRows(NamedTuple):
         """Rows times a factor."""
         return VectorRows(self.matrix * factor[:, None, None])
 
+    def single(self) -> "VectorRows":
+        """The rows in single precision."""
+        return VectorRows(self.matrix.astype(np.float32))
+
 
 class AttentionRows(NamedTuple):
     r"""Rows of the attention SVM: (D_is' W z_i), rank one in W [d, d], never formed.
@@ -155,7 +163,7 @@ class AttentionRows(NamedTuple):
         metric = np.matmul(
             pairs.reshape(b, n * n, d), weights.reshape(b, d, d).transpose(0, 2, 1)
         ).reshape(b, n, n, d)
-        out = np.empty((b, m, n, others))
+        out = np.empty((b, m, n, others), self.differences.dtype)
         for j in range(n):
             left = self.differences * metric[:, :, j, None, :]
             right = self.differences[:, j].transpose(0, 2, 1)
@@ -185,6 +193,10 @@ class AttentionRows(NamedTuple):
     def scaled(self, factor: np.ndarray) -> "AttentionRows":
         """Rows times a factor."""
         return AttentionRows(self.differences * factor[:, None, None, None], self.queries)
+
+    def single(self) -> "AttentionRows":
+        """The rows in single precision."""
+        return AttentionRows(self.differences.astype(np.float32), self.queries.astype(np.float32))
 
 
 class PairRows(NamedTuple):
@@ -232,7 +244,8 @@ class PairRows(NamedTuple):
             dense = (self.differences[:, :, None] * queries[:, None, :]).reshape(k, d * d)
             dense *= np.sqrt(weights)
             return (dense @ dense.T)[None]
-        metric, out = weights.reshape(d, d).T, np.empty((1, k, k))
+        metric = weights.reshape(d, d).T
+        out = np.empty((1, k, k), self.differences.dtype)
         ends = np.searchsorted(self.sample, np.arange(len(self.queries) + 1))
         for i, (low, high) in enumerate(itertools.pairwise(ends)):
             if low < high:
@@ -264,6 +277,11 @@ class PairRows(NamedTuple):
     def scaled(self, factor: np.ndarray) -> "PairRows":
         """Rows times a factor."""
         return PairRows(self.differences * factor[0], self.queries, self.sample)
+
+    def single(self) -> "PairRows":
+        """The rows in single precision."""
+        differences, queries = self.differences.astype(np.float32), self.queries.astype(np.float32)
+        return PairRows(differences, queries, self.sample)
 
 
 def _pairs(differences: np.ndarray, queries: np.ndarray, sample: np.ndarray) -> PairRows:

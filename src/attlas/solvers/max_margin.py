@@ -41,7 +41,7 @@ from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
 _TARGET = 1e-12
 # Gap at which the first-order start hands over, to Newton steps and to the interior point; that of
 # a dual with bounded curvature; and from which Newton steps are tried where a start gets no further.
-_HANDOVER, _HANDOVER_ROUGH, _HANDOVER_SMOOTH, _HANDOVER_NEWTON = 1e-3, 3e-2, 5e-3, 0.3
+_HANDOVER, _HANDOVER_ROUGH, _HANDOVER_SMOOTH, _HANDOVER_NEWTON = 1e-3, 3e-2, 2e-3, 0.3
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Constraints up to which one Gram matrix of them all is formed, and how many for each variable:

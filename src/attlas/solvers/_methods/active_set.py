@@ -19,7 +19,7 @@ from attlas.solvers._methods.lp_interior_point import linearised, on_ray
 from attlas.solvers.constraints import ConstraintOperator
 
 # Part of the diagonal added to it: rows that depend on each other then give a finite step.
-_RIDGE = 1e-13
+_RIDGE, _SINGLE_RIDGE = 1e-13, 1e-5
 _SHORTEST = 2.0**-10
 # Of the dual, relative to the sum of the multipliers.
 _ROUNDING = 16 * float(np.finfo(float).eps)
@@ -116,20 +116,31 @@ def _newton_move(
     exact: bool,
 ) -> tuple[np.ndarray, _Factor]:
     """Change of the active multipliers [1, k], and the factor that the next step may use."""
+    # Above p = 2 curvatures are far apart where rows still change, and margins are linear in the
+    # point: what is left of them is left at the end.
+    changed, order = (0.0, 2) if exact else (_CHANGED, 1)
     if kept is not None and len(index) >= _LEAST_ROWS:
-        # Above p = 2 curvatures are far apart where rows still change, and margins are linear in
-        # the point: what is left of them is left at the end.
-        precondition = _preconditioner(rows, index, inverse, kept, 0.0 if exact else _CHANGED)
-        if precondition is not None:
-            order = 2 if exact else 1
-            move = _conjugate_gradients(rows, index, inverse, missing, precondition, order)
+        solver = _preconditioner(rows, index, inverse, kept, changed)
+        if solver is not None:
+            move = _conjugate_gradients(rows, index, inverse, missing, solver, order)
             if move is not None:
                 return move, kept
-    matrix = rows.part(index).gram(inverse)
+    active = rows.part(index)
+    if len(index) > _LEAST_ROWS:
+        half = _factored(active.single(), inverse.astype(np.float32), _SINGLE_RIDGE)
+        kept = _Factor(index, lambda right: half(right.astype(np.float32)).astype(float))
+        move = _conjugate_gradients(rows, index, inverse, missing, kept.solve, order)
+        if move is not None:
+            return move, kept
+    kept = _Factor(index, _factored(active, inverse, _RIDGE))
+    return kept.solve(missing), kept
+
+
+def _factored(active: ConstraintOperator, inverse: np.ndarray, ridge: float) -> Solver:
+    matrix = active.gram(inverse)
     diagonal = np.arange(matrix.shape[1])
-    matrix[0, diagonal, diagonal] *= 1 + _RIDGE
-    fresh = _Factor(index, factorise(matrix))
-    return fresh.solve(missing), fresh
+    matrix[0, diagonal, diagonal] *= 1 + ridge
+    return factorise(matrix)
 
 
 def _preconditioner(

@@ -15,6 +15,8 @@ from attlas.solvers.constraints import ConstraintOperator
 _STEPS_BETWEEN_CERTIFICATES = 5
 # Gradient steps at most, and the part of the first that its curvature is measured on.
 _GRADIENT_STEPS, _TRIAL = 100, 1e-3
+# Least gap that is aimed at in single precision, and the least square of a row's length.
+_SINGLE_GAP, _SHORT = 1e-4, 1e-12
 # Steps in which the gap must fall to a part of what it was.
 _WINDOW, _LEAST_PROGRESS = 12, 0.6
 # Exponent above which gradient steps stall: the dual's curvature grows where u passes zero.
@@ -96,6 +98,9 @@ def _gradient_steps(
     rows: ConstraintOperator, p: float, target: float, most: int
 ) -> tuple[np.ndarray, float]:
     diagonal = np.maximum(rows.lengths()[0], 1e-150) ** 2
+    # A start needs half of the digits, but squares of the multipliers of very short rows overflow.
+    if target >= _SINGLE_GAP and diagonal.min() > _SHORT:
+        rows, diagonal = rows.single(), diagonal.astype(np.float32)
 
     def margins_of(l: np.ndarray) -> np.ndarray:
         return rows.apply(primal_point(rows.adjoint(l[None]), p))[0]
@@ -133,7 +138,7 @@ def _gradient_steps(
             if nearest > _LEAST_PROGRESS * before:
                 break
             before = nearest
-    return best[None], float(nearest)
+    return best[None].astype(float), float(nearest)
 
 
 def quasi_newton_descent(
