@@ -5,20 +5,20 @@ method of Lawson and Hanson on the dual, in five lines; L-BFGS-B climbs the dual
 matrix, at every p, in a dozen lines that anyone may copy. `difference` is the relative difference
 of the optimal norms. L-BFGS-B stops where no margin misses 1 by more than 1e-7, which certifies a
 gap of about as much (the norm is nearer), or goes on as far as it comes ("to rounding"); attlas
-certifies a gap below 1e-8, most often 1e-12, in the one time that it has. With many constraints for
-each variable, attlas solves working sets, and its peers have all constraints at once: a working set
-around DAQP would be the same algebra.
+certifies a gap below 1e-8, most often 1e-12, in the one time that it has, so that of a row at
+p != 2 the first peer is the time to about 1e-7 and the second, at the accuracy of attlas, that to
+1e-12. With many constraints for each variable, attlas solves working sets, and its peers have all
+constraints at once: a working set around DAQP would be the same algebra.
 
 DAQP and nnls are given dense matrices with rows of length at most one, built before the clock
 starts; one row of DAQP has that in its time, since attlas starts from tokens and queries.
 
 What no program of ours can leave out stands beside it: at p = 2 the Gram matrices of many problems
-and two solutions on supports of 18 rows, in NumPy; at other p two Newton systems of the rows that
-bind, the last two of every solution (a gap of about 1e-3 becomes 1e-6 and 1e-12). Profiles
-of one core: of a thousand problems at p = 2, 26 % of the time are gradient steps that guess the
-supports, 30 % the systems and their packing (16 % LAPACK), 9 % Gram matrices, 10 % certificates on
-the rows; of one at d = 50 and p = 1.75 or 3, 55 and 44 % are Newton steps, 34 and 43 % the gradient
-steps before them.
+and two solutions on supports of 18 rows, in NumPy; at other p one Newton system of the rows that
+bind, its Gram matrix and factor, and the products of one certificate. Most steps take the factor
+of another as a preconditioner, in single precision as the gradient steps before them, which find
+the support. Profile of one core: of one problem at d = 50 and p = 1.75 or 3, 28 and 35 % of
+the time are gradient steps, 56 and 51 % Newton steps, 16 and 14 % what reads, certifies and packs.
 """
 
 import time
@@ -36,12 +36,16 @@ from scipy.optimize import minimize, nnls  # noqa: E402
 
 from attlas.solvers._methods.attention_problem import attention_rows  # noqa: E402
 from attlas.solvers._methods.central_path import factorise  # noqa: E402
+from attlas.solvers._methods.certificate import certify  # noqa: E402
 from attlas.solvers._methods.lp_interior_point import linearised  # noqa: E402
 from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
 
 ROUGH, EXACT = "L-BFGS-B on the dual", "L-BFGS-B on the dual, to rounding"
 BUILT = "DAQP, its matrices built in one batch"
-SYSTEMS, SUPPORTS = "two Newton systems alone", "Gram matrices and two solutions of 18 rows alone"
+SYSTEM, SUPPORTS = (
+    "one Newton system and certificate alone",
+    "Gram matrices and two solutions of 18 rows alone",
+)
 
 
 def unit_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, float]:
@@ -98,8 +102,8 @@ def norm(W: np.ndarray, p: float) -> float:
     return float(np.linalg.norm(np.asarray(W).ravel(), p))
 
 
-def newton_systems(X: np.ndarray, z: np.ndarray, tokens: np.ndarray, p: float) -> Callable:
-    """Two Newton systems of the constraints that bind at the solution."""
+def newton_system(X: np.ndarray, z: np.ndarray, tokens: np.ndarray, p: float) -> Callable:
+    """One Newton system of the constraints that bind at the solution, and its certificate."""
     found = attention_svm(X, z, tokens, p)
     operator = attention_rows(X[None], z[None], tokens[None])
     others = np.arange(X.shape[1]) != tokens[:, None]
@@ -107,12 +111,12 @@ def newton_systems(X: np.ndarray, z: np.ndarray, tokens: np.ndarray, p: float) -
     active = operator.part(np.flatnonzero(l[0] > 1e-9 * l.max()))
     pull = operator.adjoint(l)
 
-    def systems() -> None:
-        for _ in range(2):
-            inverse, correction = linearised(w, pull, p)
-            factorise(active.gram(inverse))(1 - active.apply(w + correction))
+    def system() -> None:
+        inverse, correction = linearised(w, pull, p)
+        factorise(active.gram(inverse))(1 - active.apply(w + correction))
+        certify(operator, w, l, p)
 
-    return systems
+    return system
 
 
 def batch_of_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -140,7 +144,7 @@ def one(n: int, T: int, d: int, p: float, names: tuple[str, ...], rounds: int) -
         "nnls on the dual": lambda: by_nnls(A) / longest,
         ROUGH: lambda: by_dual_ascent(D, z, p),
         EXACT: lambda: by_dual_ascent(D, z, p, 0.0),
-        SYSTEMS: newton_systems(X, z, tokens, p),
+        SYSTEM: newton_system(X, z, tokens, p),
     }
     return compare(
         f"one problem, d = {d}, {len(A)} constraints, p = {p:g}",
@@ -169,7 +173,10 @@ def many(p: float) -> dict:
         }
     else:
         factors = [(differences(part[0], part[2]), part[1]) for part in parts]
-        peers = {ROUGH: lambda: np.array([by_dual_ascent(*f, p) for f in factors])}
+        peers = {
+            ROUGH: lambda: np.array([by_dual_ascent(*f, p) for f in factors]),
+            EXACT: lambda: np.array([by_dual_ascent(*f, p, 0.0) for f in factors]),
+        }
     return compare(
         f"1000 problems, 42 constraints, 100 variables, p = {p:g}",
         lambda: np.array([norm(W, p) for W in attention_svm_batch(X, z, tokens, p).unwrap()]),
@@ -199,7 +206,7 @@ def alone(n: int, T: int, d: int) -> dict:
 
 def main() -> None:
     """Measure and write `results/svm_peers.json`, case by case."""
-    exact, rough = ("DAQP", "nnls on the dual", ROUGH), (ROUGH, EXACT, SYSTEMS)
+    exact, rough = ("DAQP", "nnls on the dual", ROUGH), (ROUGH, EXACT, SYSTEM)
     cases: list[dict] = []
     works = [
         *(lambda p=p: many(p) for p in (2.0, 1.75, 3.0)),

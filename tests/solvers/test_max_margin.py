@@ -138,16 +138,24 @@ def test_pivots_give_the_least_norm_and_what_they_leave_goes_to_the_interior_poi
     [
         (2.0, (14, 7), [1e-12], ["pivots"]),
         (2.0, (14, 7), [0.5, 1e-12], ["pivots", "rough", "newton from rough"]),
-        (1.2, (14, 7), [1e-12], ["rough", "newton from rough"]),
-        (2.1, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
-        (3.0, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
-        (3.0, (2000, 7000), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
-        (3.0, (14, 55), [1e-12, 0.0], ["pivots", "newton from pivots at w"]),
-        (3.0, (14, 56), [1e-12], ["rough", "newton from rough"]),
-        (2.0, (14, 56), [1e-12], ["pivots"]),
-        (3.0, (14, 7), [np.inf, 0.0], ["pivots", "newton from pivots"]),
-        (2.5, (15, 7), [0.5, 0.1], ["rough", "newton from rough", "set from rough"]),
-        (2.5, (2001, 7000), [1e-12], ["rough", "newton from rough"]),
+        (2.0, (600, 7000), [1e-12], ["pivots"]),
+        (2.0, (601, 7000), [0.3, 1e-12], ["steps to 0.001", "newton from steps"]),
+        (2.0, (15, 7), [0.3, 1e-12], ["steps to 0.001", "newton from steps"]),
+        (1.2, (14, 7), [1e-3, 1e-12], ["steps to 0.002", "newton from steps"]),
+        (2.1, (14, 7), [0.3, 1e-12], ["steps to 0.001", "newton from steps"]),
+        (3.0, (14, 7), [0.31, 1e-12], ["steps to 0.001", "rough", "newton from rough"]),
+        (
+            2.5,
+            (15, 7),
+            [0.3, 0.5, 0.1, 0.1],
+            ["steps to 0.001", "newton from steps", "rough", "newton from rough", "set from rough"],
+        ),
+        (
+            2.5,
+            (15, 7),
+            [0.3, 1e-9, 0.1],
+            ["steps to 0.001", "newton from steps", "set from newton"],
+        ),
         (1.19, (14, 7), [0.1], ["rough", "set from rough"]),
         (3.01, (14, 7), [0.1], ["rough", "set from rough"]),
         (np.inf, (14, 7), [0.1], ["rough", "set from rough"]),
@@ -160,12 +168,16 @@ def test_which_method_takes_a_large_problem(monkeypatch, p, size, gaps, calls):
         seen.append(name)
         return PathEnd("w", start, np.array([next(gaps)]), np.zeros(1, int))
 
-    def newton(rows, p, start, steps, point=None):
-        return end(f"newton from {start}" + (f" at {point}" if point else ""))
+    def steps(rows, p, target, most):
+        seen.append(f"steps to {target:g}")
+        return "steps", next(gaps)
 
     monkeypatch.setattr(engine, "_pivoted", lambda rows: end("pivots"))
+    monkeypatch.setattr(engine, "gradient_descent", steps)
     monkeypatch.setattr(engine, "_rough_start", lambda *_: seen.append("rough") or "rough")
-    monkeypatch.setattr(engine, "_newton", newton)
+    monkeypatch.setattr(
+        engine, "_newton", lambda *options: end(f"newton from {options[2]}", "newton")
+    )
     monkeypatch.setattr(engine, "_working_set", lambda *options: end(f"set from {options[3]}"))
     engine._large(VectorRows(np.broadcast_to(0.0, (1, *size))), p, 9)
     assert seen == calls
@@ -240,15 +252,14 @@ def test_a_gap_of_exactly_the_tolerance_is_converged():
 def test_newton_steps_are_twenty_at_most(monkeypatch, allowed, steps):
     seen = []
 
-    def active_set(_rows, p, start, target, most, point):
+    def active_set(_rows, p, start, target, most):
         seen.append((p, target, most))
-        return PathEnd(point, start, np.zeros(1), np.zeros(1, int))
+        return PathEnd(np.ones((1, 2)), start, np.zeros(1), np.zeros(1, int))
 
     monkeypatch.setattr(engine, "active_set", active_set)
-    start, point = np.ones((1, 1)), np.ones((1, 2))
-    end = engine._newton(VectorRows(np.ones((1, 1, 2))), 1.5, start, allowed, point)
+    start = np.ones((1, 1))
+    end = engine._newton(VectorRows(np.ones((1, 1, 2))), 1.5, start, allowed)
     assert seen == [(1.5, 1e-12, steps)]
-    assert end.w is point
     assert end.multipliers is start
 
 

@@ -45,7 +45,7 @@ class ConstraintOperator(Protocol):
         """The first problem with some of its rows, by increasing index."""
         ...
 
-    def take(self, problems: np.ndarray) -> "ConstraintOperator":
+    def take(self, problems: np.ndarray | slice) -> "ConstraintOperator":
         """The problems of the batch at some indices."""
         ...
 
@@ -105,7 +105,7 @@ class VectorRows(NamedTuple):
         """The first problem with some of its rows."""
         return VectorRows(self.matrix[:1, rows])
 
-    def take(self, problems: np.ndarray) -> "VectorRows":
+    def take(self, problems: np.ndarray | slice) -> "VectorRows":
         """Some problems."""
         return VectorRows(self.matrix[problems])
 
@@ -186,7 +186,7 @@ class AttentionRows(NamedTuple):
         sample, token = np.divmod(rows, self.differences.shape[2])
         return _pairs(self.differences[0, sample, token], self.queries[0], sample)
 
-    def take(self, problems: np.ndarray) -> "AttentionRows":
+    def take(self, problems: np.ndarray | slice) -> "AttentionRows":
         """Some problems."""
         return AttentionRows(self.differences[problems], self.queries[problems])
 
@@ -270,7 +270,7 @@ class PairRows(NamedTuple):
         """Some of the rows."""
         return _pairs(self.differences[rows], self.queries, self.sample[rows])
 
-    def take(self, problems: np.ndarray) -> "PairRows":
+    def take(self, problems: np.ndarray | slice) -> "PairRows":
         """The one problem itself."""
         return self
 

@@ -2,11 +2,11 @@ r"""The shared engine: min ||w||_p subject to A w >= 1 for 1 < p <= inf, certifi
 
 At p = 2 block pivoting on the Gram matrix solves nearly every problem, all of a batch together.
 Other exponents go to the interior point at once where a problem is small; large ones start from
-the support of p = 2, or from first-order steps in the dual, and take Newton steps on it. What these
-leave uncertified is solved by the interior point on the constraints that matter; constraints it
-violates are added until the certificate of the whole problem holds. Where there are many
-constraints for each variable, working sets of about twice as many rows as variables are cut from
-them. A problem that resists is tested for infeasibility.
+first-order steps in the dual and take Newton steps on their support. What these leave uncertified
+is solved by the interior point on the constraints that matter; constraints it violates are added
+until the certificate of the whole problem holds. Where there are many constraints for each
+variable, working sets of about twice as many rows as variables are cut from them. A problem that
+resists is tested for infeasibility.
 """
 
 import functools
@@ -22,7 +22,7 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.solvers._methods.active_set import active_set
 from attlas.solvers._methods.central_path import PathEnd, interior_point
-from attlas.solvers._methods.certificate import certificate_of, certify, distance_bound
+from attlas.solvers._methods.certificate import certify, distance_bound
 from attlas.solvers._methods.cutting_planes import cutting_planes, least_norm_set
 from attlas.solvers._methods.dual_descent import (
     dual_descent,
@@ -40,15 +40,14 @@ from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
 # an error of order sqrt(g) in the point.
 _TARGET = 1e-12
 # Gap at which the first-order start hands over, to Newton steps and to the interior point; that of
-# a dual with bounded curvature; and from which Newton steps are tried where a start gets no further.
+# a dual with bounded curvature; and that from which Newton steps are tried by a start that stalls.
 _HANDOVER, _HANDOVER_ROUGH, _HANDOVER_SMOOTH, _HANDOVER_NEWTON = 1e-3, 3e-2, 2e-3, 0.3
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Constraints up to which one Gram matrix of them all is formed, and how many for each variable:
-# with more the support cannot be guessed from it. Below p = 2, and above it with as many variables
-# for each constraint as stand last, first-order steps at p itself start the Newton steps sooner.
-_GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE, _WIDE = 2000, 2, 4
-# Exponents between which Newton steps from the support of p = 2 converge, and how many at most.
+# with more the support cannot be guessed from it, or first-order steps reach it sooner.
+_GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE = 600, 2
+# Exponents between which Newton steps converge, and how many at most.
 _LEAST_NEWTON, _LARGEST_NEWTON, _NEWTON_STEPS = 1.2, 3.0, 20
 # Bytes of working arrays that a chunk of a batch may hold, to stay in cache.
 _CHUNK_BYTES = 8_000_000
@@ -214,7 +213,7 @@ def _in_chunks(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     width = max(1, _CHUNK_BYTES // (8 * (2 * m * m + 8 * (m + size))))
     ends = []
     for k in range(0, b, width):
-        part = rows.take(np.arange(k, min(k + width, b)))
+        part = rows.take(slice(k, k + width))
         ends.append(_least_norm(part, max_steps) if p == 2 else _path_end(part, p, max_steps))
     return _joined(ends)
 
@@ -223,11 +222,9 @@ def _pivoted(rows: ConstraintOperator) -> PathEnd:
     """The points of p = 2 by block pivoting; their gap says where it failed."""
     b, _, size = rows.shape
     with np.errstate(all="ignore"):
-        multipliers, steps = least_norm_multipliers(rows.gram(np.ones((b, size))))
+        multipliers, steps, gap = least_norm_multipliers(rows.gram(np.ones((b, size))))
         multipliers = np.nan_to_num(np.maximum(multipliers, 0), posinf=0.0)
-        w = rows.adjoint(multipliers)
-        gap = certificate_of(w, rows.apply(w), multipliers, w, 2.0).gap
-        return PathEnd(w, multipliers, gap, steps)
+        return PathEnd(rows.adjoint(multipliers), multipliers, gap, steps)
 
 
 def _least_norm(rows: ConstraintOperator, max_steps: int) -> PathEnd:
@@ -242,7 +239,7 @@ def _least_norm(rows: ConstraintOperator, max_steps: int) -> PathEnd:
 def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     """One large problem: Newton steps on its active constraints, else the working set."""
     _, m, size = rows.shape
-    newton = _LEAST_NEWTON <= p <= _LARGEST_NEWTON
+    newton, descend = _LEAST_NEWTON <= p <= _LARGEST_NEWTON, dual_descent
     if p < np.inf and m > (_MANY_SMOOTH if p == 2 else _MANY_ROUGH) * size:
         solve = least_norm_set if p == 2 else partial(_solve_set, p, max_steps)
         end = cutting_planes(rows, p, _TARGET, solve)
@@ -255,13 +252,17 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
         if end.gap[0] <= _TARGET:
             return end
     elif newton:
+        descend = quasi_newton_descent
         handover = _HANDOVER_SMOOTH if p < 2 else _HANDOVER
         start, gap = gradient_descent(rows, p, handover, 20 * max_steps)
         if gap <= _HANDOVER_NEWTON:
             end = _newton(rows, p, start, max_steps)
             if end.gap[0] <= _TARGET:
                 return end
-    start = _rough_start(rows, p, max_steps, dual_descent)
+            if end.gap[0] <= _ROUNDED:
+                # Only rounding is left, and would be from any other start.
+                return _working_set(rows, p, max_steps, end.multipliers)
+    start = _rough_start(rows, p, max_steps, descend)
     if newton:
         end = _newton(rows, p, start, max_steps)
         if end.gap[0] <= _TARGET:
@@ -317,12 +318,11 @@ def _newton(
     p: float,
     start: np.ndarray,
     max_steps: int,
-    point: np.ndarray | None = None,
 ) -> PathEnd:
     # Whatever overflows or is singular shows in the gap.
     with np.errstate(all="ignore"):
         steps = min(max_steps, _NEWTON_STEPS)
-        return active_set(rows, p, start, _TARGET, steps, point)
+        return active_set(rows, p, start, _TARGET, steps)
 
 
 def _working_set(rows: ConstraintOperator, p: float, max_steps: int, start: np.ndarray) -> PathEnd:

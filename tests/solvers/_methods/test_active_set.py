@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from attlas.solvers._methods.active_set import _first_rise, active_set
+from attlas.solvers._methods import active_set as module
+from attlas.solvers._methods.active_set import _Factor, _first_rise, _newton_move, active_set
 from attlas.solvers._methods.central_path import interior_point
 from attlas.solvers._methods.least_norm import least_norm_multipliers
 from attlas.solvers._methods.lp_interior_point import LpInteriorPoint
@@ -60,26 +61,19 @@ def newton_step(A, w, l, p):
     return w + change, ahead
 
 
-@pytest.mark.parametrize(
-    ("p", "has_point"), [(1.3, False), (1.6, True), (2.0, True), (2.4, False), (3.0, True)]
-)
-def test_every_step_is_that_of_one_dense_newton_system(p, has_point):
+@pytest.mark.parametrize("p", [1.3, 1.6, 2.0, 2.4, 3.0])
+def test_every_step_is_that_of_one_dense_newton_system(p):
     draw, q = np.random.default_rng(7), p / (p - 1)
     for _ in range(2):
         A = draw.normal(size=(5, 8)) / 4
         A *= np.sign(A @ draw.normal(size=8))[:, None]
         start = np.array([0.0, 0.3, 1.2, 0.0, 0.7])
-        point = A.T @ np.linalg.solve(A @ A.T, np.array([1.1, 1.5, 1.0, 2.0, 1.2]))
         # The best multiple of the multipliers in the dual, and w with it.
         l = start * (start.sum() / np.sum(np.abs(A.T @ start) ** q)) ** (1 / (q - 1))
         w = power(A.T @ l, q - 1)
-        if p > 2 and has_point:
-            w = point / (A @ point).min()
-            l *= np.sum(np.abs(w) ** p) / l.sum()
         best = gap_of(A, w, l, p), w, l
         for count in range(4):
-            given = 3 * point[None] if has_point else None
-            found = active_set(VectorRows(A[None]), p, start[None], 1e-9, count, given)
+            found = active_set(VectorRows(A[None]), p, start[None], 1e-9, count)
             assert found.steps.tolist() == [count]
             np.testing.assert_allclose(found.w[0], best[1], rtol=1e-9, atol=1e-10)
             np.testing.assert_allclose(found.multipliers[0], best[2], rtol=1e-9, atol=1e-10)
@@ -111,15 +105,6 @@ def test_at_p_2_the_right_support_takes_no_step():
     assert found.gap[0] <= 1e-12
 
 
-def test_above_p_2_the_least_norm_point_is_a_start():
-    rows = separable(40, 60)
-    start = start_of(rows)
-    plain = active_set(rows, 3.0, start, 1e-12, 30)
-    helped = active_set(rows, 3.0, start, 1e-12, 30, rows.adjoint(start))
-    assert helped.gap[0] <= 1e-12
-    np.testing.assert_allclose(helped.w, plain.w, rtol=0, atol=1e-5 * np.abs(plain.w).max())
-
-
 def test_a_wrong_support_is_left_again():
     rows = separable(30, 50)
     wrong = np.zeros((1, 30))
@@ -149,3 +134,72 @@ def test_a_step_that_lowers_the_dual_by_its_rounding_is_not_shortened():
         ahead, pull = _first_rise(rows, l, np.full((1, 2), size), l, 2.0)
         np.testing.assert_allclose(ahead - 1, length * size, rtol=1e-8)
         np.testing.assert_array_equal(pull, ahead)
+
+
+def dense_move(rows, index, inverse, missing):
+    A = rows.matrix[0, index]
+    return np.linalg.solve((A * inverse) @ A.T, missing[0])
+
+
+@pytest.mark.parametrize("p", [1.3, 1.75, 2.5, 3.0])
+def test_a_kept_factor_changes_the_steps_and_not_the_optimum(monkeypatch, p):
+    rows = separable(200, 300)
+    start = start_of(rows)
+    found = active_set(rows, p, start, 1e-12, 40)
+    monkeypatch.setattr(module, "_LEAST_ROWS", 1000)
+    other = active_set(rows, p, start, 1e-12, 40)
+    assert max(found.gap[0], other.gap[0]) <= 1e-12
+    aim = other.w / rows.apply(other.w).min()
+    np.testing.assert_allclose(
+        found.w / rows.apply(found.w).min(), aim, rtol=0, atol=1e-6 * np.abs(aim).max()
+    )
+
+
+@pytest.mark.parametrize(
+    ("exact", "rows_now", "kept_stays"),
+    [
+        (True, range(100), True),  # the rows of the factor
+        (False, range(100), True),
+        (False, [*range(2, 100), 120, 130], True),  # four of a hundred changed
+        (True, [*range(2, 100), 120, 130], False),
+        (False, range(40, 140), False),  # eighty changed
+        (False, range(10), False),  # a system that small is solved anew
+    ],
+)
+def test_a_move_solves_its_system_with_the_factor_of_other_weights(exact, rows_now, kept_stays):
+    rows, draw = separable(150, 400), np.random.default_rng(1)
+    inverse = 1 + 0.2 * draw.random((1, 400))
+    first = np.arange(100)
+    A = rows.matrix[0, first]
+    kept = _Factor(first, lambda right: np.linalg.solve(A @ A.T, right[0])[None])
+    index = np.array(rows_now)
+    missing = 1e-3 * draw.normal(size=(1, len(index)))
+    move, after = _newton_move(rows, index, inverse, missing, kept, exact)
+    assert (after is kept) == kept_stays
+    assert after.index.tolist() == (first if kept_stays else index).tolist()
+    # What the system keeps is a tenth of its residual times the residual, or its square.
+    left = missing[0] - (rows.matrix[0, index] * inverse) @ rows.matrix[0, index].T @ move[0]
+    largest = np.abs(missing).max()
+    assert np.abs(left).max() <= 0.11 * largest ** (3 if exact else 2)
+    aim = dense_move(rows, index, inverse[0], missing)
+    np.testing.assert_allclose(move[0], aim, rtol=0, atol=1e-2 * np.abs(aim).max())
+
+
+def test_a_factor_that_does_not_help_is_replaced():
+    rows, index = separable(100, 300), np.arange(100)
+    kept = _Factor(index, lambda right: right * np.geomspace(1, 1e6, 100))
+    missing = np.ones((1, 100))
+    move, after = _newton_move(rows, index, np.ones((1, 300)), missing, kept, exact=True)
+    assert after is not kept
+    aim = dense_move(rows, index, np.ones(300), missing)
+    np.testing.assert_allclose(move[0], aim, rtol=0.2, atol=0.2 * np.abs(aim).max())
+
+
+def test_rows_that_single_precision_cannot_tell_apart_are_solved_in_double():
+    rows = separable(100, 300)
+    rows.matrix[0, 1] = rows.matrix[0, 0] * (1 + 1e-9 * np.arange(300))
+    move, _ = _newton_move(
+        rows, np.arange(100), np.ones((1, 300)), np.ones((1, 100)), None, exact=True
+    )
+    left = 1 - rows.apply(rows.adjoint(move))
+    assert np.abs(left).max() <= 0.1

@@ -92,7 +92,7 @@ def test_every_fifth_step_the_certificate_is_compared_with_the_target(monkeypatc
 
 
 def gradient_steps(A, p, most):
-    """Projected gradient for rows of length one, with alternating steps, and its multipliers."""
+    """Projected gradient for rows of length one, with alternating steps: least gap, step, point."""
     lengths = np.linalg.norm(A, axis=1)
     rows, aim, q = A / lengths[:, None], 1 / lengths, p / (p - 1)
 
@@ -101,8 +101,13 @@ def gradient_steps(A, p, most):
         norm = np.linalg.norm(u, q)
         return rows @ (np.sign(u) * np.abs(u) ** (q - 1) * norm ** (2 - q)) - aim
 
+    def excess(y):
+        margins = (slope(y) + aim) * lengths
+        least = margins.min()
+        return (y / lengths) @ margins / (least * (y / lengths).sum()) - 1 if least > 0 else np.inf
+
     y = aim * (aim @ aim) / (aim @ (slope(aim) + aim))
-    g = slope(y)
+    g, seen = slope(y), []
     step = 1e-3 * (g @ g) / (g @ (g - slope(y - 1e-3 * g)))
     for count in range(most):
         after = np.clip(y - step * g, 0, None)
@@ -110,14 +115,44 @@ def gradient_steps(A, p, most):
         if s @ d > 0:
             step = (s @ d) / (d @ d) if count % 2 == 0 else (s @ s) / (s @ d)
         y, g = after, slope(after)
-    return y / lengths
+        seen.append((excess(y), count, y / lengths))
+    return min(seen)
 
 
 @pytest.mark.parametrize("p", [1.6, 2.0, 2.5])
 def test_gradient_steps_are_those_of_rows_of_length_one(p):
     A = RNG.normal(size=(9, 14)) * np.linspace(0.02, 0.2, 9)[:, None]
-    l, _ = module._gradient_steps(VectorRows(A[None]), p, 0.0, 6)
-    np.testing.assert_allclose(l[0], gradient_steps(A, p, 6), rtol=1e-8)
+    l, gap = module._gradient_steps(VectorRows(A[None]), p, 0.0, 6)
+    excess, _, aim = gradient_steps(A, p, 6)
+    np.testing.assert_allclose(l[0], aim, rtol=1e-8)
+    np.testing.assert_allclose(gap, excess, rtol=1e-8)
+    # To a rough gap they are in single precision.
+    l, gap = module._gradient_steps(VectorRows(A[None]), p, 1e-4, 6)
+    np.testing.assert_allclose(l[0], aim, rtol=2e-3, atol=1e-3 * aim.max())
+    np.testing.assert_allclose(gap, excess, rtol=2e-3)
+
+
+def test_gradient_steps_of_very_short_rows_stay_in_double_precision():
+    A = np.abs(RNG.normal(size=(6, 9))) * np.geomspace(1e-9, 1, 6)[:, None]
+    l, gap = module._gradient_steps(VectorRows(A[None]), 2.0, 1e-3, 100)
+    assert np.isfinite(l).all()
+    assert gap <= 1e-3
+
+
+def test_gradient_steps_end_where_they_no_longer_get_on(monkeypatch):
+    calls = []
+
+    class Counted(VectorRows):
+        def apply(self, w):
+            calls.append(1)
+            return super().apply(w)
+
+    A = np.abs(RNG.normal(size=(9, 14)))
+    monkeypatch.setattr(module, "_LEAST_PROGRESS", 1e-300)
+    _, gap = module._gradient_steps(Counted(A[None] / 20), 2.0, 0.0, 100)
+    assert gap > 0
+    # Two products before the first step, and one for each of the two windows that are compared.
+    assert len(calls) == 2 + 2 * module._WINDOW
 
 
 @pytest.mark.parametrize(("p", "most"), [(2.0, 100), (3.0, 1)])

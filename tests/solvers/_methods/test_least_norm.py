@@ -20,17 +20,18 @@ def separable(b, m, size):
 def test_multipliers_are_complementary(m, size):
     A = separable(5, m, size)
     gram = A @ A.transpose(0, 2, 1)
-    l, pivots = least_norm_multipliers(gram)
+    l, pivots, gap = least_norm_multipliers(gram)
     slack = np.einsum("bij,bj->bi", gram, l) - 1
     assert l.min() >= 0
     assert slack.min() >= -1e-10
     np.testing.assert_allclose(np.where(l > 0, slack, 0), 0, atol=1e-10)
     assert (pivots >= 1).all()
+    assert 0 <= gap.min() <= gap.max() <= 1e-12
 
 
 def test_the_point_is_that_of_another_method():
     A = separable(1, 25, 30)
-    l, _ = least_norm_multipliers(A @ A.transpose(0, 2, 1))
+    l, *_ = least_norm_multipliers(A @ A.transpose(0, 2, 1))
     # least-distance programming: the residual of min |E u - f| over u >= 0 gives the point
     system, aim = np.vstack([A[0].T, np.ones(25)]), np.append(np.zeros(30), 1.0)
     u, _ = nnls(system, aim)
@@ -42,7 +43,7 @@ def test_a_problem_without_a_solution_spares_its_neighbour():
     A = separable(2, 6, 8)
     A[1, 1] = -A[1, 0]
     with np.errstate(all="ignore"):
-        l, _ = least_norm_multipliers(A @ A.transpose(0, 2, 1))
+        l, *_ = least_norm_multipliers(A @ A.transpose(0, 2, 1))
     margins = np.einsum("bij,bj->bi", A, np.einsum("bij,bi->bj", A, l))
     assert margins[0].min() >= 1 - 1e-10
     assert not margins[1].min() > 0
@@ -99,11 +100,15 @@ def test_pivots_from_any_support_are_those_of_each_problem(monkeypatch, most):
     gram, start = short_rows(40, 9, 9), np.maximum(RNG.normal(size=(40, 9)), 0)
     monkeypatch.setattr(least_norm, "_PIVOTS", most)
     monkeypatch.setattr(least_norm, "_rough_multipliers", lambda _: start)
-    l, pivots = least_norm_multipliers(gram)
+    l, pivots, gap = least_norm_multipliers(gram)
     each = [pivoted(G, set(np.flatnonzero(x)), most) for G, x in zip(gram, start, strict=True)]
     assert pivots.tolist() == [count for _, count in each]
     np.testing.assert_allclose(l, [exact for exact, _ in each], rtol=1e-6, atol=1e-8)
     ended = (l.min(axis=1) >= 0) & (np.matmul(gram, l[..., None]).min(axis=(1, 2)) > 1 - 1e-9)
+    for G, x, excess in zip(gram, np.maximum(l, 0), gap, strict=True):
+        least, square = (G @ x).min(), x @ G @ x
+        aim = square / (least * x.sum()) - 1 if least > 0 else np.inf
+        np.testing.assert_allclose(excess, aim, rtol=1e-6, atol=1e-9)
     # Some problems end, and some are given up after three pivots without progress.
     assert 0 < ended.sum() < 40
     assert pivots.max() == most or len(set(pivots[~ended])) > 1
@@ -112,7 +117,8 @@ def test_pivots_from_any_support_are_those_of_each_problem(monkeypatch, most):
 def test_a_copy_of_an_active_row_stays_outside_the_support(monkeypatch):
     A = np.array([[0.3, 0.1, -0.2], [0.3, 0.1, -0.2], [0.1, -0.4, 0.3]])
     monkeypatch.setattr(least_norm, "_rough_multipliers", lambda _: np.array([[1.0, 0.0, 1.0]]))
-    l, pivots = least_norm_multipliers((A @ A.T)[None])
+    l, pivots, gap = least_norm_multipliers((A @ A.T)[None])
     assert pivots[0] == 1
+    assert gap[0] <= 1e-12
     np.testing.assert_allclose(A[::2] @ A.T @ l[0], 1.0, rtol=1e-12)
     assert l[0, 1] == 0

@@ -50,7 +50,6 @@ def active_set(
     start: np.ndarray,
     target: float,
     max_steps: int,
-    point: np.ndarray | None = None,
 ) -> PathEnd:
     """Solve one problem from multipliers whose support is nearly right.
 
@@ -59,8 +58,6 @@ def active_set(
         p: exponent, 1 < p < inf.
         start: multipliers of any scale, [1, m].
         target: relative gap at which to stop.
-        point: feasible up to its scale, [1, D]; above p = 2 the steps start there, where w is free
-            of the multipliers.
 
     Returns:
         The best point met, by certificate; its gap is above the target where the method failed.
@@ -75,11 +72,6 @@ def active_set(
     l = on_ray(rows, np.maximum(start, 0), q)
     pull = rows.adjoint(l)
     w = power_map(pull, q - 1)
-    if p > 2 and point is not None:
-        w = point / rows.apply(point).min()
-        # At the optimum 1'l = ||w||_p^p.
-        l = l * (np.sum(np.abs(w) ** p) / l.sum())
-        pull = rows.adjoint(l)
     margins = rows.apply(w)
     best = PathEnd(w, l, relative_gap(w, margins, l, pull, p), np.zeros(1, int))
     count, stale, kept = 0, 0, None

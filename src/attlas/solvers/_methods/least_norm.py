@@ -22,41 +22,56 @@ _PATIENCE = 3
 _ROUNDING = 1e-12
 
 
-def least_norm_multipliers(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def least_norm_multipliers(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Multipliers of min ||w||_2 s.t. A w >= 1, whose point is w = A'l.
 
     Args:
         gram: A A', [b, m, m], the longest row of length about one.
 
     Returns:
-        Multipliers [b, m], NaN where a system was singular, and the number of pivots [b]; where
-        the pivots did not end the multipliers are those of the last.
+        Multipliers [b, m], NaN where a system was singular; the number of pivots [b]; and the gap
+        of the points of the positive multipliers, to the rounding of G and infinite where one is
+        not feasible [b]. Where the pivots did not end the multipliers are those of the last.
 
     Examples:
-        >>> multipliers, _ = least_norm_multipliers(np.diag([1.0, 4.0])[None])
+        >>> multipliers, *_ = least_norm_multipliers(np.diag([1.0, 4.0])[None])
         >>> multipliers.tolist()
         [[1.0, 0.25]]
     """
     b, m, _ = gram.shape
     free = _rough_multipliers(gram) > 0
     multipliers, pivots, alive = np.zeros((b, m)), np.zeros(b, int), np.arange(b)
-    fewest, stale = np.full(b, m + 1), np.zeros(b, int)
+    fewest, stale, gap = np.full(b, m + 1), np.zeros(b, int), np.full(b, np.inf)
     for count in range(1, _PIVOTS + 1):
         l = _on_support(gram, free)
-        slack = np.matmul(gram, l[..., None])[..., 0] - 1
-        wrong = np.where(free, l < 0, slack < -_ROUNDING)
+        margins = np.matmul(gram, l[..., None])[..., 0]
+        wrong = np.where(free, l < 0, margins < 1 - _ROUNDING)
         number = wrong.sum(axis=-1)
         better = number < fewest
         stale = np.where(better, 0, stale + 1)
+        done = (number == 0) | (stale >= _PATIENCE) | (count == _PIVOTS)
         multipliers[alive], pivots[alive] = l, count
-        going = np.flatnonzero((number > 0) & (stale < _PATIENCE))
+        ended, left = number == 0, np.flatnonzero(done & (number > 0))
+        gap[alive[ended]] = _gap(l[ended], margins[ended])
+        if len(left):
+            positive = np.maximum(l[left], 0)
+            gap[alive[left]] = _gap(positive, np.matmul(gram[left], positive[..., None])[..., 0])
+        going = np.flatnonzero(~done)
         if not len(going):
             break
         fewest, stale = np.where(better, number, fewest)[going], stale[going]
         free, alive = (free ^ wrong)[going], alive[going]
         if len(going) < len(gram):
             gram = gram[going]
-    return multipliers, pivots
+    return multipliers, pivots, gap
+
+
+def _gap(l: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    """Relative gap of the points A'l, l >= 0, from their margins G l, [b]."""
+    smallest, total = margins.min(axis=-1), l.sum(axis=-1)
+    square = np.einsum("bm,bm->b", l, margins)
+    feasible = (smallest > 0) & (total > 0)
+    return np.where(feasible, np.maximum(square / (smallest * total) - 1, 0), np.inf)
 
 
 def _rough_multipliers(gram: np.ndarray) -> np.ndarray:
