@@ -136,13 +136,13 @@ def test_a_step_that_lowers_the_dual_by_its_rounding_is_not_shortened():
         np.testing.assert_array_equal(pull, ahead)
 
 
-def dense_move(rows, index, inverse, missing):
+def dense_move(rows, index, inverse, lack):
     A = rows.matrix[0, index]
-    return np.linalg.solve((A * inverse) @ A.T, missing[0])
+    return np.linalg.solve((A * inverse) @ A.T, lack[0])
 
 
 @pytest.mark.parametrize("p", [1.3, 1.75, 2.5, 3.0])
-def test_a_kept_factor_changes_the_steps_and_not_the_optimum(monkeypatch, p):
+def test_a_last_factor_changes_the_steps_and_not_the_optimum(monkeypatch, p):
     rows = separable(200, 300)
     start = start_of(rows)
     found = active_set(rows, p, start, 1e-12, 40)
@@ -156,7 +156,7 @@ def test_a_kept_factor_changes_the_steps_and_not_the_optimum(monkeypatch, p):
 
 
 @pytest.mark.parametrize(
-    ("exact", "rows_now", "kept_stays"),
+    ("exact", "rows_now", "stays"),
     [
         (True, range(100), True),  # the rows of the factor
         (False, range(100), True),
@@ -166,32 +166,32 @@ def test_a_kept_factor_changes_the_steps_and_not_the_optimum(monkeypatch, p):
         (False, range(10), False),  # a system that small is solved anew
     ],
 )
-def test_a_move_solves_its_system_with_the_factor_of_other_weights(exact, rows_now, kept_stays):
+def test_a_move_solves_its_system_with_the_factor_of_other_weights(exact, rows_now, stays):
     rows, draw = separable(150, 400), np.random.default_rng(1)
     inverse = 1 + 0.2 * draw.random((1, 400))
     first = np.arange(100)
     A = rows.matrix[0, first]
-    kept = _Factor(first, lambda right: np.linalg.solve(A @ A.T, right[0])[None])
+    last = _Factor(first, lambda right: np.linalg.solve(A @ A.T, right[0])[None])
     index = np.array(rows_now)
-    missing = 1e-3 * draw.normal(size=(1, len(index)))
-    move, after = _newton_move(rows, index, inverse, missing, kept, exact)
-    assert (after is kept) == kept_stays
-    assert after.index.tolist() == (first if kept_stays else index).tolist()
+    lack = 1e-3 * draw.normal(size=(1, len(index)))
+    move, after = _newton_move(rows, index, inverse, lack, last, exact)
+    assert (after is last) == stays
+    assert after.index.tolist() == (first if stays else index).tolist()
     # What the system keeps is a tenth of its residual times the residual, or its square.
-    left = missing[0] - (rows.matrix[0, index] * inverse) @ rows.matrix[0, index].T @ move[0]
-    largest = np.abs(missing).max()
+    left = lack[0] - (rows.matrix[0, index] * inverse) @ rows.matrix[0, index].T @ move[0]
+    largest = np.abs(lack).max()
     assert np.abs(left).max() <= 0.11 * largest ** (3 if exact else 2)
-    aim = dense_move(rows, index, inverse[0], missing)
+    aim = dense_move(rows, index, inverse[0], lack)
     np.testing.assert_allclose(move[0], aim, rtol=0, atol=1e-2 * np.abs(aim).max())
 
 
 def test_a_factor_that_does_not_help_is_replaced():
     rows, index = separable(100, 300), np.arange(100)
-    kept = _Factor(index, lambda right: right * np.geomspace(1, 1e6, 100))
-    missing = np.ones((1, 100))
-    move, after = _newton_move(rows, index, np.ones((1, 300)), missing, kept, exact=True)
-    assert after is not kept
-    aim = dense_move(rows, index, np.ones(300), missing)
+    last = _Factor(index, lambda right: right * np.geomspace(1, 1e6, 100))
+    lack = np.ones((1, 100))
+    move, after = _newton_move(rows, index, np.ones((1, 300)), lack, last, exact=True)
+    assert after is not last
+    aim = dense_move(rows, index, np.ones(300), lack)
     np.testing.assert_allclose(move[0], aim, rtol=0.2, atol=0.2 * np.abs(aim).max())
 
 

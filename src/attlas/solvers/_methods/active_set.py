@@ -29,8 +29,8 @@ _PATIENCE = 8
 # at most, and the part of the residual that a product leaves at most.
 _LEAST_ROWS, _PRODUCTS, _RATE = 64, 12, 0.5
 # Part of the active rows that may have changed since.
-_CHANGED = 0.1
-# Part of its residual that a system keeps at most, times the residual itself, and the least kept.
+_MOST_NEW = 0.1
+# Part of its residual that a system keeps at most, times the residual itself, and the least part.
 _FORCING, _LEAST_RESIDUAL = 0.1, 1e-14
 
 
@@ -74,13 +74,13 @@ def active_set(
     w = power_map(pull, q - 1)
     margins = rows.apply(w)
     best = PathEnd(w, l, relative_gap(w, margins, l, pull, p), np.zeros(1, int))
-    count, stale, kept = 0, 0, None
+    count, stale, last = 0, 0, None
     while best.gap[0] > target and count < max_steps and stale < _PATIENCE:
         count += 1
         index = np.flatnonzero((l[0] > 0) | (margins[0] < 1))
         inverse, correction = linearised(w, pull, p)
-        missing = 1 - (margins if p <= 2 else rows.apply(w + correction))[:, index]
-        move, kept = _newton_move(rows, index, inverse, missing, kept, exact=p > 2)
+        lack = 1 - (margins if p <= 2 else rows.apply(w + correction))[:, index]
+        move, last = _newton_move(rows, index, inverse, lack, last, exact=p > 2)
         if not np.isfinite(move).all():
             break
         full = np.zeros_like(l)
@@ -103,32 +103,32 @@ def _newton_move(
     rows: ConstraintOperator,
     index: np.ndarray,
     inverse: np.ndarray,
-    missing: np.ndarray,
-    kept: _Factor | None,
+    lack: np.ndarray,
+    last: _Factor | None,
     exact: bool,
 ) -> tuple[np.ndarray, _Factor]:
     """Change of the active multipliers [1, k], and the factor that the next step may use."""
     # Above p = 2 curvatures are far apart where rows still change, and margins are linear in the
     # point: what is left of them is left at the end.
-    changed, order = (0.0, 2) if exact else (_CHANGED, 1)
-    if kept is not None and len(index) >= _LEAST_ROWS:
-        solver = _preconditioner(rows, index, inverse, kept, changed)
+    most, order = (0.0, 2) if exact else (_MOST_NEW, 1)
+    if last is not None and len(index) >= _LEAST_ROWS:
+        solver = _preconditioner(rows, index, inverse, last, most)
         if solver is not None:
-            move = _conjugate_gradients(rows, index, inverse, missing, solver, order)
+            move = _conjugate_gradients(rows, index, inverse, lack, solver, order)
             if move is not None:
-                return move, kept
+                return move, last
     active = rows.part(index)
     if len(index) > _LEAST_ROWS:
-        half = _factored(active.single(), inverse.astype(np.float32), _SINGLE_RIDGE)
-        kept = _Factor(index, lambda right: half(right.astype(np.float32)).astype(float))
-        move = _conjugate_gradients(rows, index, inverse, missing, kept.solve, order)
+        half = _solver(active.single(), inverse.astype(np.float32), _SINGLE_RIDGE)
+        last = _Factor(index, lambda right: half(right.astype(np.float32)).astype(float))
+        move = _conjugate_gradients(rows, index, inverse, lack, last.solve, order)
         if move is not None:
-            return move, kept
-    kept = _Factor(index, _factored(active, inverse, _RIDGE))
-    return kept.solve(missing), kept
+            return move, last
+    last = _Factor(index, _solver(active, inverse, _RIDGE))
+    return last.solve(lack), last
 
 
-def _factored(active: ConstraintOperator, inverse: np.ndarray, ridge: float) -> Solver:
+def _solver(active: ConstraintOperator, inverse: np.ndarray, ridge: float) -> Solver:
     matrix = active.gram(inverse)
     diagonal = np.arange(matrix.shape[1])
     matrix[0, diagonal, diagonal] *= 1 + ridge
@@ -136,23 +136,23 @@ def _factored(active: ConstraintOperator, inverse: np.ndarray, ridge: float) -> 
 
 
 def _preconditioner(
-    rows: ConstraintOperator, index: np.ndarray, inverse: np.ndarray, kept: _Factor, changed: float
+    rows: ConstraintOperator, index: np.ndarray, inverse: np.ndarray, last: _Factor, most: float
 ) -> Solver | None:
-    """The kept solver for other rows, lengths for those that it lacks; None if too many changed."""
-    place = np.minimum(np.searchsorted(kept.index, index), len(kept.index) - 1)
-    common = kept.index[place] == index
+    """The last solver for other rows, lengths for those that it lacks; None if too many changed."""
+    place = np.minimum(np.searchsorted(last.index, index), len(last.index) - 1)
+    common = last.index[place] == index
     alike = np.count_nonzero(common)
-    if alike == len(index) == len(kept.index):
-        return kept.solve
-    if len(index) + len(kept.index) - 2 * alike > changed * len(index):
+    if alike == len(index) == len(last.index):
+        return last.solve
+    if len(index) + len(last.index) - 2 * alike > most * len(index):
         return None
     place, squares = place[common], rows.lengths()[:, index] ** 2 * inverse.mean()
 
     def solve(right: np.ndarray) -> np.ndarray:
-        extended = np.zeros((1, len(kept.index)))
-        extended[:, place] = right[:, common]
+        wide = np.zeros((1, len(last.index)))
+        wide[:, place] = right[:, common]
         solution = right / squares
-        solution[:, common] = kept.solve(extended)[:, place]
+        solution[:, common] = last.solve(wide)[:, place]
         return solution
 
     return solve
@@ -162,19 +162,19 @@ def _conjugate_gradients(
     rows: ConstraintOperator,
     index: np.ndarray,
     inverse: np.ndarray,
-    missing: np.ndarray,
+    lack: np.ndarray,
     precondition: Solver,
     order: int,
 ) -> np.ndarray | None:
-    """A diag(inverse) A' move = missing on the active rows; None where that takes too long."""
-    full, residual, move = np.zeros((1, rows.shape[1])), missing, np.zeros_like(missing)
-    first = float(np.abs(missing).max())
+    """A diag(inverse) A' move = lack on the active rows; None where that takes too long."""
+    full, residual, move = np.zeros((1, rows.shape[1])), lack, np.zeros_like(lack)
+    first = float(np.abs(lack).max())
     goal = max(_FORCING * min(1.0, first) ** order * first, _LEAST_RESIDUAL)
-    ahead, before = np.zeros_like(missing), 1.0
+    ahead, before = np.zeros_like(lack), 1.0
     for count in range(_PRODUCTS):
-        scaled = precondition(residual)
-        now = float(residual[0] @ scaled[0])
-        ahead = scaled + (now / before) * ahead
+        step = precondition(residual)
+        now = float(residual[0] @ step[0])
+        ahead = step + (now / before) * ahead
         before = now
         full[:, index] = ahead
         image = rows.apply(inverse * rows.adjoint(full))[:, index]

@@ -51,8 +51,8 @@ def least_norm_multipliers(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
         stale = np.where(better, 0, stale + 1)
         done = (number == 0) | (stale >= _PATIENCE) | (count == _PIVOTS)
         multipliers[alive], pivots[alive] = l, count
-        ended, left = number == 0, np.flatnonzero(done & (number > 0))
-        gap[alive[ended]] = _gap(l[ended], margins[ended])
+        over, left = number == 0, np.flatnonzero(done & (number > 0))
+        gap[alive[over]] = _gap(l[over], margins[over])
         if len(left):
             positive = np.maximum(l[left], 0)
             gap[alive[left]] = _gap(positive, np.matmul(gram[left], positive[..., None])[..., 0])
