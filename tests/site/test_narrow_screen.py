@@ -76,6 +76,8 @@ def test_no_number_of_a_neighbour_is_seen_beside_a_column():
         axes.set(xlim=(0, 1), xticks=[0, 1], xticklabels=["at zero", "at one"])
     segments = segments_of(drawn(figure), 300.0)
     figure.dpi = 72
+    for axes, segment in zip(figure.axes, segments, strict=True):
+        assert segment.pieces[-1][0] < axes.bbox.x0 < axes.bbox.x1 < segment.pieces[-1][1]
     words = [[tick.get_window_extent() for tick in axes.get_xticklabels()] for axes in figure.axes]
     for (_, last), (first, _), segment in zip(words, words[1:], segments, strict=False):
         assert last.x1 <= segment.pieces[-1][1] + 0.1
@@ -89,3 +91,14 @@ def test_a_place_that_is_kept_free_is_no_segment():
     figure = Figure(figsize=(10, 4), layout="constrained")
     figure.subfigures(1, 3, width_ratios=[1, 2, 1])[1].subplots()
     assert len(segments_of(drawn(figure), 800.0)) == 1
+
+
+def test_a_frame_is_whole_where_its_neighbour_has_a_wide_first_number():
+    figure = Figure(figsize=(10, 3), layout="constrained")
+    for axes in figure.subplots(1, 3, sharey=True):
+        axes.plot([1, 5e3], [0, 1])
+        axes.set(xscale="log", xlim=(0.9, 5e3))
+    segments = segments_of(drawn(figure), 300.0)
+    figure.dpi = 72
+    for axes, segment in zip(figure.axes, segments, strict=True):
+        assert segment.pieces[-1][0] < axes.bbox.x0 < axes.bbox.x1 < segment.pieces[-1][1]

@@ -21,9 +21,10 @@ const lines = cell => {
 };
 return [...document.querySelectorAll('th, td')].filter(cell => cell.checkVisibility())
   .map(cell => [cell.innerText.trim(), lines(cell).size])
-  .filter(([text, count]) => count > 3 && text.split(/\\s+/).length < 1.7 * count)
+  .map(([text, count]) => [text, count, text.split(/\\s+/).length])
+  .filter(([text, count, words]) => count > 3 && words > 3 && words < 1.7 * count)
 """
-"""Cells with more than three lines of which most hold one word."""
+"""Cells of more than three lines and words, of which most lines hold one; a sign stands above."""
 EXPERIMENT_TABLE = """<!doctype html><meta name="viewport" content="width=device-width">
 <style>{style}</style><main><article class="card experiment">{table}</article></main>"""
 

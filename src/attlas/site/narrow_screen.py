@@ -16,6 +16,8 @@ PAD = 3.0
 LEAST = 36.0
 """Narrower axes, in points, are the colour bar of the panel on their left."""
 
+_EDGE = 1.0
+"""Points of the line around a frame."""
 Interval = tuple[float, float]
 AnyFigure = Figure | SubFigure
 
@@ -93,6 +95,11 @@ def _cut(
     edge = min([bottom, *(_extent(legend, figure)[1][0] for legend in part.legends)])
     widths = [_overhang(column, frames, figure) for column in columns]
     ends = [min((before[1] + after[0]) / 2, before[1] + PAD) for before, after in pairwise(widths)]
+    # A frame is whole, also where a number of its neighbour is before its edge.
+    ends = [
+        min(max(end, before[1] + _EDGE), after[0] - _EDGE)
+        for end, (before, after) in zip(ends, pairwise(columns), strict=True)
+    ]
     starts = [left, *ends]
     numbers = (left, _numbers_end(columns[0], widths[0][0], frames, figure))
     segments = [Segment((top, edge), ((left, ends[0]),))]
