@@ -136,7 +136,7 @@ def audit(
     answers = _answers(read, labels, documents)
     loaded = _opened(model, capture, settings, is_answered=answers is not None)
     if not isinstance(loaded, TrainedTransformer):
-        _require_captured(against, settings)
+        _require_captured(against)
         from attlas.audit.captured.captured_audit import Examples, audit_captured
 
         examples = Examples(_arrays(read), _arrays(documents), answers)
@@ -287,16 +287,10 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
             raise UserError(f"{name} = {value}: give at least 1")
 
 
-def _require_captured(against: Any, options: AuditOptions) -> None:
+def _require_captured(against: Any) -> None:
     """Refuse what an audit of a captured model would ignore."""
     if against is not None:
         raise UserError("a captured model is compared with no checkpoint: leave `against` out")
-    if options.learning_rate is not None:
-        raise UserError(
-            "the sharpness is an eigenvalue of the Hessian, and a captured model gives numbers "
-            "without derivatives: give a model that attlas reads itself, without --labels and "
-            "--capture, or leave the learning rate out"
-        )
 
 
 def certificate_context(model: TrainedTransformer, options: AuditOptions | None = None) -> int:

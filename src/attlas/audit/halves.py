@@ -103,9 +103,26 @@ def accuracy_change(
     errors = trial.errors
     if errors is None:
         return None
-    before, after = errors.losses()[testing], action(errors)[testing]
+    return accuracy_change_of(errors.unit, errors.losses()[testing], action(errors)[testing])
+
+
+def accuracy_change_of(
+    name: str, before: Float[np.ndarray, " n"], after: Float[np.ndarray, " n"]
+) -> AccuracyChange:
+    """The change of an accuracy with its interval.
+
+    Args:
+        name: of the share of right answers.
+        before: errors of the examples of the test, 0 or 1.
+        after: their errors after the action.
+
+    Examples:
+        >>> change = accuracy_change_of("accuracy", np.ones(4), np.array([0.0, 1.0, 1.0, 1.0]))
+        >>> change.before, change.change
+        (0.0, 0.25)
+    """
     return AccuracyChange(
-        errors.unit,
+        name,
         1 - float(before.mean()),
         float((before - after).mean()),
         improvement_limit(before, after, _SIDE),

@@ -114,9 +114,9 @@ def _judged(model: TrainedTransformer, batch: JudgedBatch, facts: Facts) -> Iter
             "products per head; each interval fails with probability 1e-6."
         )
     if "step_times_sharpness" in facts:
-        yield _stepped(facts)
+        yield step_note(facts)
         if batch.kind in COMPARED:
-            yield "That sharpness is of the loss above, which is not the one of the training."
+            yield OTHER_LOSS
     if "lazy" in facts:
         yield _lazy(facts)
 
@@ -125,8 +125,17 @@ def _number(facts: Facts, name: str, digits: int = 3) -> str:
     return plain_number(float(facts[name]), digits)
 
 
-def _stepped(facts: Facts) -> str:
-    """Step size times sharpness against the threshold of the optimiser."""
+ALL_WEIGHTS = "all weights (biases that are 0 throughout count as absent)"
+OTHER_LOSS = "That sharpness is of the loss above, which is not the one of the training."
+
+
+def step_note(facts: Facts, weights: str = ALL_WEIGHTS, examples: str = "sequences") -> str:
+    """Step size times sharpness against the threshold of the optimiser.
+
+    Args:
+        weights: those in which the loss is differentiated, prose.
+        examples: what the loss is a mean of, in the plural.
+    """
     momentum = _number(facts, "momentum")
     how = f"heavy-ball momentum {momentum}" if facts["momentum"] else "no momentum"
     about = (
@@ -143,9 +152,8 @@ def _stepped(facts: Facts) -> str:
         where = "above"
     return (
         f"Step size {_number(facts, 'learning_rate')} times the sharpness "
-        f"{_number(facts, 'sharpness')} of {facts['sharpness_sequences']} sequences, in all "
-        "weights (biases that are 0 throughout count as absent), is "
-        f"{_number(facts, 'step_times_sharpness')} "
+        f"{_number(facts, 'sharpness')} of {facts['sharpness_sequences']} {examples}, in "
+        f"{weights}, is {_number(facts, 'step_times_sharpness')} "
         f"[{plain_number(rate * low)}, {plain_number(rate * high)}], {where} {about}."
     )
 

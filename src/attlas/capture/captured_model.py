@@ -126,17 +126,27 @@ class CapturedModel:
         """Logits of sequences of one length, (B, T) tokens, in float64."""
         return self.scores(self.run_with(self.inputs(tokens), lambda number, seen: None))
 
+    def run_with_gradients(self, inputs: Mapping[str, Tensor]) -> Any:
+        """What the model returns, with the graph of its derivatives."""
+        return run_changed(
+            self.module, inputs, lambda number, seen: None, wide=self.wide, has_gradients=True
+        )
+
     def scores(self, output: Any) -> np.ndarray:
         """Logits, or the last hidden states of a model without them, in float64."""
-        return _scores(output).double().cpu().numpy()
+        return score_tensor(output).cpu().numpy()
 
     def pooled(self, output: Any) -> Float[np.ndarray, "B d"]:
         """One embedding of each sequence of one length."""
-        states = self.scores(output)
+        return self.pooled_tensor(output).cpu().numpy()
+
+    def pooled_tensor(self, output: Any) -> Float[Tensor, "B d"]:
+        """The same with its graph."""
+        states = score_tensor(output)
         if self.pooling == "max":
-            return states.max(axis=1)
+            return states.amax(dim=1)
         if self.pooling == "mean":
-            return states.mean(axis=1)
+            return states.mean(dim=1)
         return states[:, 0 if self.pooling == "cls" else -1]
 
     def batches(self, sequences: Sequence[np.ndarray], tokens: int) -> list[np.ndarray]:
@@ -241,7 +251,18 @@ def sequence_losses(
     hidden: np.ndarray | None = None,
     unchanged: Any = None,
 ) -> Float[np.ndarray, " B"]:
-    """Mean loss of each sequence, in nats, or in squared lengths for hidden states.
+    """Mean loss of each sequence, see `loss_tensor`."""
+    return loss_tensor(kind, output, tokens, hidden, unchanged).cpu().numpy()
+
+
+def loss_tensor(
+    kind: Kind,
+    output: Any,
+    tokens: np.ndarray,
+    hidden: np.ndarray | None = None,
+    unchanged: Any = None,
+) -> Float[Tensor, " B"]:
+    """Mean loss of each sequence, in nats, or in squared lengths for hidden states, with its graph.
 
     Args:
         output: value that the model returned.
@@ -249,15 +270,15 @@ def sequence_losses(
         hidden: True where a token was hidden, for a loss of these.
         unchanged: value that the unchanged model returned, for a loss that compares.
     """
-    scores = _scores(output).double()
+    scores = score_tensor(output)
     if kind in ("outputs", "hidden states"):
-        before = _scores(unchanged).double()
+        before = score_tensor(unchanged)
         if kind == "outputs":
             old, new = (logits.log_softmax(-1) for logits in (before, scores))
             each = (old.exp() * (old - new)).sum(-1)
         else:
             each = ((scores - before) ** 2).sum(-1) / (before**2).sum(-1)
-        return each.reshape(len(each), -1).mean(1).cpu().numpy()
+        return each.reshape(len(each), -1).mean(1)
     ids = torch.as_tensor(np.asarray(tokens), device=scores.device).long()
     if kind == "next token":
         scores, ids = scores[:, :-1], ids[:, 1:]
@@ -267,16 +288,17 @@ def sequence_losses(
     counted = torch.ones_like(losses)
     if hidden is not None:
         counted = torch.as_tensor(hidden, device=scores.device).to(losses)
-    return ((losses * counted).sum(1) / counted.sum(1)).cpu().numpy()
+    return (losses * counted).sum(1) / counted.sum(1)
 
 
-def _scores(output: Any) -> Tensor:
-    """Logits, or the last hidden states of a model without them."""
+def score_tensor(output: Any) -> Tensor:
+    """Logits, or the last hidden states of a model without them, in float64."""
     for name in ("logits", "logits_per_image", "last_hidden_state"):
         value = getattr(output, name, None)
         if isinstance(value, Tensor):
-            return value
-    return output if isinstance(output, Tensor) else output[0]
+            return value.double()
+    value = output if isinstance(output, Tensor) else output[0]
+    return value.double()
 
 
 def captured_module(

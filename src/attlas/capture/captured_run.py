@@ -79,13 +79,19 @@ def run_captured(
 
 
 def run_changed(
-    model: nn.Module, inputs: Mapping[str, Any], change: Change, *, wide: bool = False
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    change: Change,
+    *,
+    wide: bool = False,
+    has_gradients: bool = False,
 ) -> Any:
     """What a model returns when the outputs of heads are changed on the way.
 
     Args:
         inputs: keyword arguments of the model, the first of them with a batch axis.
         change: called with each attention; attentions without plain maps are passed over.
+        has_gradients: whether what is returned has the graph of its derivatives.
 
     Raises:
         UserError: if the model's own code fails on the inputs.
@@ -100,7 +106,7 @@ def run_changed(
 
     callbacks = _Callbacks()
     trace = AttentionTrace(callbacks.of(attended), wide=wide)
-    with callbacks.refusal(model, inputs), trace, _precision(wide):
+    with callbacks.refusal(model, inputs), trace, _precision(wide, has_gradients=has_gradients):
         return model(**inputs)
 
 
@@ -142,12 +148,12 @@ class _Callbacks:
 
 
 @contextmanager
-def _precision(wide: bool) -> Iterator[None]:
-    """Without gradients, and with float64 as the type of new tensors on request."""
+def _precision(wide: bool, *, has_gradients: bool = False) -> Iterator[None]:
+    """Float64 as the type of new tensors, and gradients, on request alone."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64 if wide else before)
     try:
-        with torch.no_grad():
+        with torch.set_grad_enabled(has_gradients):
             yield
     finally:
         torch.set_default_dtype(before)

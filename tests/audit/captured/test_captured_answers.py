@@ -215,9 +215,6 @@ def test_answers_that_do_not_fit_are_refused_in_one_line():
         audit(module, texts(3), labels=[0, 1])
     with pytest.raises(UserError, match="label -1: give numbers from 0"):
         audit(module, texts(3), labels=[0, 1, -1])
-    rate = AuditOptions(learning_rate=0.1)
-    with pytest.raises(UserError, match="gives numbers without derivatives: give a model that"):
-        audit(module, texts(3), labels=[0, 1, 0], level="deep", options=rate)
     with pytest.raises(UserError, match="2 documents for 3 sequences"):
         audit(module, texts(3), documents=texts(2))
     with pytest.raises(UserError, match="label 2 is the place of none of 2 documents"):

@@ -16,7 +16,7 @@ def test_the_notes_name_the_pooling_and_the_number_of_documents():
     model = replace(captured_module(random_model("bert")).without_head(), pooling="cls")
     tokens = list(random_tokens(4))
     loss = CapturedAnswers(model, tokens[:2], np.arange(2), tokens[2:])
-    notes = captured_notes(model, [None], tokens, loss, "of a file")
+    notes = captured_notes(model, [None], tokens, loss, {}, "of a file")
     assert notes[0] == "Read: 4 sequences of 9 tokens, of a file."
     assert "2 queries look for their own among 2 documents" in notes[-1]
     assert "embeddings (last hidden states of the first token)" in notes[-1]
@@ -25,7 +25,7 @@ def test_the_notes_name_the_pooling_and_the_number_of_documents():
 def test_a_model_of_images_without_a_head_is_said_to_have_none():
     model = captured_module(random_model("clip")).image_tower()
     images = [np.zeros((3, 12, 12))] * 2
-    notes = captured_notes(model, [None], images, None, "")
+    notes = captured_notes(model, [None], images, None, {}, "")
     assert notes[0] == "Read: 2 images of 12 times 12 points in 3 channels."
     assert notes[1].startswith("Tokens of an image are its patches")
 

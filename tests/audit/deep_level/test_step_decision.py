@@ -11,8 +11,9 @@ import pytest
 from random_transformer import random_transformer
 
 from attlas.audit.deep_level import step_decision as module
-from attlas.audit.deep_level.sharpness import Sharpness, model_sharpness, trained_loss
-from attlas.audit.deep_level.step_decision import STEPS, Descent, descent, step_decision
+from attlas.audit.deep_level.rate_decision import STEPS, Descent, Sharpness
+from attlas.audit.deep_level.sharpness import model_sharpness, trained_loss
+from attlas.audit.deep_level.step_decision import descent, step_decision
 from attlas.audit.halves import halves
 from attlas.audit.sequence_loss import judged_batch, sequences_of
 from attlas.transformers.trained_weights import trained_weights

@@ -214,3 +214,24 @@ def test_a_remainder_of_the_rounding_of_a_product_is_replaced(remainder, is_fres
     wanted = fresh / np.linalg.norm(fresh) if is_fresh else other
     # What remains is rounded to a few eps.
     assert asked[1] @ wanted > (1 - 1e-12 if is_fresh else 0.95)
+
+
+def test_a_run_ends_where_its_products_suffice():
+    """It is the run of as many steps, but for the probability that all answers share."""
+    draw = np.random.default_rng(5)
+    H = np.diag(np.append(draw.uniform(-1, 1, 299), 50.0))[None]
+    asked = []
+
+    def suffices(ends):
+        asked.append(ends.steps)
+        return ends.residuals[0, 1] < 1e-6 * ends.values[0, 1]
+
+    early = spectrum_ends(products(H), 1, 300, steps=100, suffices=suffices)
+    assert asked == list(range(20, early.steps + 1, 20))
+    assert early.steps < 100
+    fixed = spectrum_ends(products(H), 1, 300, steps=early.steps, failure=1e-6 / 6)
+    for one, other in zip(early, fixed, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert early.low[0, 1] <= 50.0 <= early.high[0, 1]
+    never = spectrum_ends(products(H), 1, 300, steps=100, suffices=lambda ends: False)
+    assert never.steps == 100

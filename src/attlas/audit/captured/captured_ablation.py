@@ -1,14 +1,16 @@
 """The loss of a captured model when heads are replaced in the run."""
 
+import copy
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from attlas.audit.deep_level.ablation import REPLACEMENTS
-from attlas.capture.captured_model import CapturedModel, sequence_losses
+from attlas.capture.captured_model import CapturedModel, loss_tensor, sequence_losses
 from attlas.capture.captured_run import Change
 from attlas.capture.replaced_context import replaced_context
 from attlas.core.errors import UserError
@@ -61,10 +63,36 @@ class CapturedLoss:
         for members in model.batches(sequences, _TOKENS):
             tokens = np.stack([sequences[member] for member in members])
             hidden = _hidden(tokens, special, draw) if model.kind == "masked token" else None
-            before = None
-            if self.compares:
-                before = model.run_with(model.inputs(tokens, hidden), unchanged)
-            self.batches.append((members, tokens, hidden, before))
+            self.batches.append((members, tokens, hidden, self._before(tokens, hidden)))
+
+    def of(self, model: CapturedModel, places: Int[np.ndarray, " m"]) -> "CapturedLoss":
+        """The same losses of some of the sequences, by a model with other weights.
+
+        Args:
+            places: of the sequences, ascending.
+        """
+        part = copy.copy(self)
+        part.model, part.number = model, len(places)
+        part.evaluated, part._outcomes, part.batches = (lambda seconds: None), {}, []
+        for members, tokens, hidden, _ in self.batches:
+            rows = np.flatnonzero(np.isin(members, places))
+            if not rows.size:
+                continue
+            few = tokens[rows], None if hidden is None else hidden[rows]
+            numbers = np.searchsorted(places, members[rows])
+            part.batches.append((numbers, *few, part._before(*few)))
+        return part
+
+    def tensors(self) -> Iterator[Float[Tensor, " B"]]:
+        """Losses of the sequences of each batch with the graph of their derivatives."""
+        for _, tokens, hidden, before in self.batches:
+            output = self.model.run_with_gradients(self.model.inputs(tokens, hidden))
+            yield loss_tensor(self.model.kind, output, tokens, hidden, before)
+
+    @property
+    def size(self) -> int:
+        """Number of the losses."""
+        return self.number
 
     @property
     def compares(self) -> bool:
@@ -128,6 +156,12 @@ class CapturedLoss:
             self._outcomes[name] = self._evaluation(change)
             self.evaluated(time.perf_counter() - start)
         return self._outcomes[name]
+
+    def _before(self, tokens: np.ndarray, hidden: np.ndarray | None) -> Any:
+        """What the unchanged model returns, where a change is compared with it."""
+        if not self.compares:
+            return None
+        return self.model.run_with(self.model.inputs(tokens, hidden), unchanged)
 
     def _evaluation(self, change: Change) -> Any:
         losses = np.zeros(self.number)

@@ -1,14 +1,17 @@
 """The loss of a captured model that has right answers: labels of classes, or documents to find."""
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy, normalize
 
 from attlas.audit.answers import Outcome, outcome_of
 from attlas.audit.captured.captured_ablation import CapturedLoss
-from attlas.capture.captured_model import CapturedModel
+from attlas.capture.captured_model import CapturedModel, score_tensor
 from attlas.capture.captured_run import Change
 from attlas.core.errors import UserError
 
@@ -38,6 +41,11 @@ class CapturedAnswers(CapturedLoss):
     ) -> None:
         self.right, self.documents = right, documents
         super().__init__(model, [*examples, *(documents or ())], ())
+
+    @property
+    def size(self) -> int:
+        """Number of the losses: documents have none."""
+        return len(self.right)
 
     @property
     def compares(self) -> bool:
@@ -78,6 +86,44 @@ class CapturedAnswers(CapturedLoss):
     def losses_with(self, change: Change, name: Hashable) -> Float[np.ndarray, " n"]:
         """Loss of each example with contexts changed, see `outcome_with`."""
         return self.outcome_with(change, name).losses
+
+    def of(self, model: CapturedModel, places: Int[np.ndarray, " m"]) -> "CapturedAnswers":
+        """The same losses of some of the examples, which look for their own documents alone.
+
+        Args:
+            places: of the examples, ascending.
+        """
+        right, behind = self.right[places], np.zeros(0, int)
+        if self.documents is not None:
+            own = np.unique(right)
+            right, behind = np.searchsorted(own, right), len(self.right) + own
+        part = super().of(model, np.concatenate([places, behind]))
+        assert isinstance(part, CapturedAnswers)
+        part.right = right
+        if self.documents is not None:
+            part.documents = [self.documents[place - len(self.right)] for place in behind]
+        return part
+
+    def tensors(self) -> Iterator[Float[Tensor, " B"]]:
+        """Losses with the graph of their derivatives: by batches, of a retrieval all at once."""
+        rows, order = [], []
+        for members, tokens, _, _ in self.batches:
+            output = self.model.run_with_gradients(self.model.inputs(tokens))
+            if self.documents is None:
+                scores = score_tensor(output)
+                right = torch.as_tensor(self.right[members], device=scores.device)
+                yield cross_entropy(scores, right, reduction="none")
+            else:
+                rows.append(self.model.pooled_tensor(output))
+                order.append(members)
+        if self.documents is None:
+            return
+        places = torch.as_tensor(np.argsort(np.concatenate(order)), device=rows[0].device)
+        states = normalize(torch.cat(rows)[places], dim=1)
+        number = len(self.right)
+        scores = SCALE * states[:number] @ states[number:].T
+        right = torch.as_tensor(self.right, device=scores.device)
+        yield cross_entropy(scores, right, reduction="none")
 
     def _evaluation(self, change: Change) -> Outcome:
         """Losses, errors and ranks of the examples with contexts changed."""

@@ -12,6 +12,7 @@ from attlas.audit.captured.captured_ablation import UNCHANGED, CapturedLoss, unc
 from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.captured.captured_data import CapturedData
 from attlas.audit.captured.captured_notes import captured_notes, guessing_caution
+from attlas.audit.captured.captured_step import captured_step
 from attlas.audit.captured.captured_trial import CapturedTrial
 from attlas.audit.captured.captured_weights import captured_weights
 from attlas.audit.captured.evaluation_count import EvaluationCount, most_evaluations
@@ -132,6 +133,9 @@ def _audited(
         heads = xr.merge([heads, _ablated(layers, loss, np.arange(loss.losses().size))])
         choosing = xr.merge([choosing, _ablated(layers, loss, _choosing(loss))])
         decisions = decisions_of(CapturedTrial(loss, layers), options.budget)
+        if options.learning_rate is not None:
+            step, numbers = captured_step(loss, options, progress)
+            decisions, facts = (*step, *decisions), facts | numbers
     intervene = None if loss is None else _intervention(loss)
     seen = findings_of(choosing, intervene, options.budget, _silent(layers))
     findings, further = ranked_findings(decisions, seen)
@@ -147,7 +151,7 @@ def _audited(
         further=further,
         decisions=decisions,
         facts=facts,
-        notes=tuple(captured_notes(model, layers, tokens, loss, options.source)),
+        notes=tuple(captured_notes(model, layers, tokens, loss, facts, options.source)),
         protocol=protocol,
     )
 

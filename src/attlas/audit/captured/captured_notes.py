@@ -6,6 +6,7 @@ import numpy as np
 
 from attlas.audit.captured.captured_ablation import CapturedLoss
 from attlas.audit.captured.captured_answers import SCALE, CapturedAnswers
+from attlas.audit.notes import OTHER_LOSS, Facts, step_note
 from attlas.capture.captured_heads import CapturedHeads
 from attlas.capture.captured_model import CapturedModel
 from attlas.display.numbers import plain_number
@@ -27,6 +28,7 @@ def captured_notes(
     layers: list[CapturedHeads | None],
     tokens: list[np.ndarray] | None,
     loss: CapturedLoss | None,
+    facts: Facts,
     source: str,
 ) -> list[str]:
     """The notes of an audit by capture.
@@ -35,6 +37,7 @@ def captured_notes(
         layers: attentions in the order of the run; None for one without plain maps.
         tokens: sequences or images that were read; None at level weights.
         loss: losses that judge a change; None at level weights.
+        facts: of the audit, by name.
         source: name of what was read; may be empty.
     """
     notes = []
@@ -77,10 +80,14 @@ def captured_notes(
                 f"Layer {', '.join(numbers[:_NAMED])} {what}: quantities that need it are omitted."
             )
     notes.append(
-        "Attacks, attention SVMs, hidden states by depth and curvature are not part of a capture."
+        "Attacks, attention SVMs, hidden states by depth and curvature of heads are not part of a "
+        "capture."
     )
     if loss is not None:
         notes.append(_of_answers(loss) if isinstance(loss, CapturedAnswers) else _of_loss(model))
+        if "step_times_sharpness" in facts:
+            notes.append(step_note(facts, "all weights that require a gradient", loss.examples))
+            notes += [OTHER_LOSS] if loss.compares else []
     return notes
 
 

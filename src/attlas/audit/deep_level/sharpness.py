@@ -1,35 +1,17 @@
 r"""The largest Hessian eigenvalue of the whole model, against what the step size allows."""
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from attlas.audit.deep_level.head_curvature import last_hidden_states, mean_loss
+from attlas.audit.deep_level.rate_decision import Sharpness
 from attlas.audit.deep_level.stable_step import require_step, stable_threshold
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.trained_weights import HeldWeights, trained_weights
 from attlas.transformers.whole_model import WholeModel, whole_model
-
-
-class Sharpness(NamedTuple):
-    """The largest eigenvalue, and the step size in units of what it allows.
-
-    Attributes:
-        sharpness: largest eigenvalue; NaN where it did not converge.
-        sharpness_low: lower end of the interval that holds it.
-        sharpness_high: its upper end.
-        threshold: the product above which a quadratic is left by this optimiser.
-    """
-
-    sharpness: float
-    sharpness_low: float
-    sharpness_high: float
-    step_times_sharpness: float
-    threshold: float
 
 
 def model_sharpness(

@@ -11,6 +11,9 @@ from attlas.core.errors import UserError
 from attlas.core.ranges import whole_number
 from attlas.measures.curvature.lanczos_bound import largest_eigenvalue_bound
 
+_ASKED = 20
+"""Products after which it is asked whether they are enough."""
+
 
 class SpectrumEnds(NamedTuple):
     """Extreme eigenvalues of B symmetric matrices, the smallest before the largest.
@@ -37,6 +40,7 @@ def spectrum_ends(
     failure: float = 1e-6,
     seed: int = 0,
     progress: Callable[[], None] = lambda: None,
+    suffices: Callable[[SpectrumEnds], bool] | None = None,
 ) -> SpectrumEnds:
     r"""Lanczos on B symmetric matrices in step, with all vectors kept orthogonal.
 
@@ -51,6 +55,8 @@ def spectrum_ends(
         steps: K, products per matrix; 2 K B vectors are held in memory.
         failure: probability with which an interval may fail.
         progress: called after each product.
+        suffices: asked after every 20 products whether what they say is enough; the intervals
+            share the probability of failure among all that may be asked.
 
     Returns:
         Ends and intervals; NaN if a product is not finite. Rounding is estimated as the larger of
@@ -74,6 +80,7 @@ def spectrum_ends(
         )
     is_complete = size <= steps
     number = size if is_complete else steps
+    part = failure / 2 / (1 if suffices is None else 1 + number // _ASKED)
     draws = np.random.default_rng(seed)
     basis, images = (np.zeros((count, number, size), np.float32) for _ in range(2))
     for step in range(number):
@@ -85,8 +92,21 @@ def spectrum_ends(
             basis, images = (array.astype(image.dtype) for array in (basis, images))
         basis[:, step], images[:, step] = rows, image
         progress()
-    ends = [_ends(Q, W, failure / 2) for Q, W in zip(basis, images, strict=True)]
-    return SpectrumEnds._make([*(np.stack(array) for array in zip(*ends, strict=True)), number])
+        if suffices is None or is_complete or (step + 1) % _ASKED or step + 1 == number:
+            continue
+        ends = _every(basis[:, : step + 1], images[:, : step + 1], part)
+        if suffices(ends):
+            return ends
+    return _every(basis, images, part)
+
+
+def _every(
+    basis: Float[np.ndarray, "B K P"], images: Float[np.ndarray, "B K P"], failure: float
+) -> SpectrumEnds:
+    """The ends of every matrix, each wrong with a probability."""
+    ends = [_ends(Q, W, failure) for Q, W in zip(basis, images, strict=True)]
+    columns = (np.stack(array) for array in zip(*ends, strict=True))
+    return SpectrumEnds._make([*columns, basis.shape[1]])
 
 
 def _next(
