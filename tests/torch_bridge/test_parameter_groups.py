@@ -40,6 +40,8 @@ def of(name, **changes):
         ("Bert", {}, THREE, "tensor"),
         ("OPT", {"word_embed_proj_dim": 16}, THREE, "tensor"),
         ("Falcon", {}, FUSED, "tensor"),
+        ("CTRL", {"n_embd": 16, "n_layer": 1, "n_head": 2, "dff": 32}, THREE, "tensor"),
+        ("CpmAnt", {"dim_head": 8, "dim_ff": 32, "prompt_types": 2}, THREE, "tensor"),
     ],
 )
 def test_attention_weights_are_found(name, changes, parts, block):
@@ -53,9 +55,14 @@ SIZES = {"kv_lora_rank": 6, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_hea
 PAIR = ("key", "value")
 
 
-@pytest.mark.parametrize("name", ["DeepseekV2", "DeepseekV3"])
-@pytest.mark.parametrize("rank", [None, 7])
+LATENT = [(name, rank) for name in ("DeepseekV2", "DeepseekV3") for rank in (None, 7)]
+LATENT += [("Glm4MoeLite", 7), ("MiniCPM3", 7), ("Youtu", 7), ("AXK1", 7), ("DeepseekV32", 7)]
+
+
+@pytest.mark.parametrize(("name", "rank"), LATENT)
 def test_latent_attention_has_keys_and_values_by_head(name, rank):
+    if not hasattr(transformers, f"{name}Config"):
+        pytest.skip(f"transformers {transformers.__version__} has no {name}")
     changes = SIZES | {"q_lora_rank": rank, "first_k_dense_replace": 1, "num_key_value_heads": 2}
     model = of(name, **changes)
     found = {weight.name.split(".")[-2]: weight for weight in attention_weights(model)}
@@ -75,6 +82,27 @@ def test_latent_attention_has_keys_and_values_by_head(name, rank):
         model(torch.tensor([[3, 4, 5]]))
     assert seen[0][..., :5].abs().min() > 0
     assert seen[0][..., 5:].abs().max() == 0
+
+
+def test_queries_in_one_matrix_with_gates_are_found_by_head():
+    if not hasattr(transformers, "AXK2Config"):
+        pytest.skip(f"transformers {transformers.__version__} has no AXK2")
+    changes = SIZES | {"q_lora_rank": 7, "first_k_dense_replace": 1, "num_key_value_heads": 2}
+    model = of("AXK2", **changes)
+    found = {weight.name.split(".")[-2]: weight for weight in attention_weights(model)}
+    gated = found["q_gate_proj"]
+    assert (gated.parts, gated.block) == (("query",), (0, 2, (6, 5)))
+    assert "the gate of the context, of each head" in gated.note
+    # What the blocks say is what the model reads: the logits move with the queries alone.
+    seen = []
+    attention = model.layers[0].self_attn
+    attention.o_proj.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    with torch.no_grad():
+        model(torch.tensor([[3, 4, 5]]))
+        gated.tensor[11 + 6 : 22] = 0  # the second head's gates: all its entries are halved
+        model(torch.tensor([[3, 4, 5]]))
+    assert torch.equal(seen[0][..., :5], seen[1][..., :5])
+    assert not torch.equal(seen[0][..., 5:], seen[1][..., 5:])
 
 
 def test_deberta_has_query_key_and_value_of_each_head():

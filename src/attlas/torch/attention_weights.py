@@ -20,12 +20,17 @@ SEPARATE = (
     ("to_q", "to_k", "to_v"),
     ("wq", "wk", "wv"),
     ("W_q", "W_k", "W_v"),
+    ("Wq", "Wk", "Wv"),
+    ("project_q", "project_k", "project_v"),
     ("q", "k", "v"),
 )
 FUSED = ("c_attn", "query_key_value", "qkv_proj", "Wqkv", "qkv")
 LATENT = ("kv_a_proj_with_mqa", "kv_b_proj")
 """Keys and values by a product of two matrices, as DeepSeek's latent attention has them."""
-OUTPUTS = ("out_proj", "o_proj", "out_lin", "to_out", "c_proj", "dense", "proj", "wo", "W_o", "o")
+OUTPUTS = (
+    *("out_proj", "o_proj", "out_lin", "to_out", "c_proj", "dense", "proj", "wo", "W_o", "o"),
+    "attention_out",
+)
 INTERLEAVED = {
     "GPTNeoXAttention": "query_key_value",
     "BloomAttention": "query_key_value",
@@ -122,14 +127,24 @@ def _latent(
         tensor = _matrix(children.get(name))
         if tensor is not None:
             yield tensor, ("query",), "tensor", ""
+    gated = _matrix(children.get("q_gate_proj"))
+    if gated is not None:
+        block, note = _by_head(module, gated, ("qk_head_dim", "v_head_dim"), "queries and gates")
+        yield gated, ("query",), block, note or "queries, and the gate of the context, of each head"
     pair = ("key", "value")
     yield shared, pair, "tensor", "a latent vector that keys and values of all heads share"
-    sizes = tuple(getattr(module, name, 0) for name in ("qk_nope_head_dim", "v_head_dim"))
-    heads = _heads(module)
-    if heads and all(sizes) and by_head.shape[0] == heads * sum(sizes):
-        yield by_head, pair, (0, heads, sizes), ""
-    else:
-        yield by_head, pair, "tensor", "how keys and values lie in it is not known: one block"
+    sizes = ("qk_nope_head_dim", "v_head_dim")
+    yield by_head, pair, *_by_head(module, by_head, sizes, "keys and values")
+
+
+def _by_head(
+    module: nn.Module, tensor: Tensor, names: tuple[str, ...], what: str
+) -> tuple[Any, str]:
+    """The block of rows of the first head, then of the second; sizes as the module names them."""
+    sizes, heads = tuple(getattr(module, name, 0) for name in names), _heads(module)
+    if heads and all(sizes) and tensor.shape[0] == heads * sum(sizes):
+        return (0, heads, sizes), ""
+    return "tensor", f"how {what} lie in it is not known: one block"
 
 
 def _heads(module: nn.Module) -> int:
