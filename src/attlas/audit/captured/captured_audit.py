@@ -19,6 +19,7 @@ from attlas.audit.captured.evaluation_count import EvaluationCount, most_evaluat
 from attlas.audit.change import Change, Heads, Intervene, tested_change
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens
+from attlas.audit.decision import Decision
 from attlas.audit.decisions import decisions_of
 from attlas.audit.deep_level.ablation import REPLACEMENTS
 from attlas.audit.deep_level.deep_level import ABLATIONS
@@ -132,10 +133,8 @@ def _audited(
         facts |= _loss_facts(loss)
         heads = xr.merge([heads, _ablated(layers, loss, np.arange(loss.losses().size))])
         choosing = xr.merge([choosing, _ablated(layers, loss, _choosing(loss))])
-        decisions = decisions_of(CapturedTrial(loss, layers), options.budget)
-        if options.learning_rate is not None:
-            step, numbers = captured_step(loss, options, progress)
-            decisions, facts = (*step, *decisions), facts | numbers
+        decisions, numbers = _decisions(loss, layers, options, progress)
+        facts |= numbers
     intervene = None if loss is None else _intervention(loss)
     seen = findings_of(choosing, intervene, options.budget, _silent(layers))
     findings, further = ranked_findings(decisions, seen)
@@ -154,6 +153,17 @@ def _audited(
         notes=tuple(captured_notes(model, layers, tokens, loss, facts, options.source)),
         protocol=protocol,
     )
+
+
+def _decisions(
+    loss: CapturedLoss, layers: list[CapturedHeads | None], options: Any, progress: Progress
+) -> tuple[tuple[Decision, ...], dict[str, int | float | str]]:
+    """What to do, the learning rate first, and the facts that its answer rests on."""
+    decisions = decisions_of(CapturedTrial(loss, layers), options.budget)
+    if options.learning_rate is None:
+        return decisions, {}
+    step, numbers = captured_step(loss, options, progress)
+    return (*step, *decisions), numbers
 
 
 def _held_out(

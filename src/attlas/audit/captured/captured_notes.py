@@ -80,14 +80,17 @@ def captured_notes(
                 f"Layer {', '.join(numbers[:_NAMED])} {what}: quantities that need it are omitted."
             )
     notes.append(
-        "Attacks, attention SVMs, hidden states by depth and curvature of heads are not part of a "
-        "capture."
+        "Attacks, attention SVMs, depths and the curvature of heads are not part of a capture."
     )
-    if loss is not None:
-        notes.append(_of_answers(loss) if isinstance(loss, CapturedAnswers) else _of_loss(model))
-        if "step_times_sharpness" in facts:
-            notes.append(step_note(facts, "all weights that require a gradient", loss.examples))
-            notes += [OTHER_LOSS] if loss.compares else []
+    return notes if loss is None else [*notes, *_judged(model, loss, facts)]
+
+
+def _judged(model: CapturedModel, loss: CapturedLoss, facts: Facts) -> list[str]:
+    """What needs a loss."""
+    notes = [_of_answers(loss) if isinstance(loss, CapturedAnswers) else _of_loss(model)]
+    if "step_times_sharpness" in facts:
+        notes.append(step_note(facts, "all weights that require a gradient", loss.examples))
+        notes += [OTHER_LOSS] if loss.compares else []
     return notes
 
 

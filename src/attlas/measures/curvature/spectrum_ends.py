@@ -55,8 +55,7 @@ def spectrum_ends(
         steps: K, products per matrix; 2 K B vectors are held in memory.
         failure: probability with which an interval may fail.
         progress: called after each product.
-        suffices: asked after every 20 products whether what they say is enough; the intervals
-            share the probability of failure among all that may be asked.
+        suffices: asked after every 20 products whether they do; all answers share the failure.
 
     Returns:
         Ends and intervals; NaN if a product is not finite. Rounding is estimated as the larger of
@@ -71,13 +70,7 @@ def spectrum_ends(
         >>> found.values.round(12).tolist()
         [[-1.0, 3.0], [1.0, 1.0]]
     """
-    for name, rows in {"count": count, "size": size}.items():
-        whole_number(rows, name, 1, 2**40)
-    if steps < 2 or not 0 < failure < 1:
-        raise UserError(
-            f"count = {count}, size = {size}, steps = {steps}, failure = {failure}: choose count "
-            "and size of at least 1, steps of at least 2 and failure between 0 and 1"
-        )
+    _require_settings(count, size, steps, failure)
     is_complete = size <= steps
     number = size if is_complete else steps
     part = failure / 2 / (1 if suffices is None else 1 + number // _ASKED)
@@ -98,6 +91,17 @@ def spectrum_ends(
         if suffices(ends):
             return ends
     return _every(basis, images, part)
+
+
+def _require_settings(count: int, size: int, steps: int, failure: float) -> None:
+    """Check that the settings are in their ranges."""
+    for name, rows in {"count": count, "size": size}.items():
+        whole_number(rows, name, 1, 2**40)
+    if steps < 2 or not 0 < failure < 1:
+        raise UserError(
+            f"count = {count}, size = {size}, steps = {steps}, failure = {failure}: choose count "
+            "and size of at least 1, steps of at least 2 and failure between 0 and 1"
+        )
 
 
 def _every(
