@@ -31,14 +31,14 @@ def trained_parameters(model: nn.Module, name: str) -> list[nn.Parameter]:
     Raises:
         UserError: if there are none, or too many for the vectors of the eigenvalue.
     """
-    weights = [each for each in model.parameters() if each.requires_grad and each.numel()]
+    weights = [tensor for tensor in model.parameters() if tensor.requires_grad and tensor.numel()]
     if not weights:
         raise UserError(
             f"no weight of {name} requires a gradient, so that no step moves it: call "
             "requires_grad_() on what is trained, or leave the learning rate out"
         )
     if _most_steps(weights) < _FEWEST:
-        size = sum(each.numel() for each in weights)
+        size = sum(tensor.numel() for tensor in weights)
         raise UserError(
             f"the sharpness in {size:,} weights of {name} needs more than {_BYTES:,} bytes: let "
             "fewer weights require a gradient, or leave the learning rate out"
@@ -76,7 +76,7 @@ def captured_sharpness(
     require_step(learning_rate, optimizer, momentum)
     threshold = stable_threshold(optimizer, momentum)
     weights = trained_parameters(loss.model.module, loss.model.name)
-    size = sum(each.numel() for each in weights)
+    size = sum(tensor.numel() for tensor in weights)
     steps = size if size <= _COMPLETE else min(max_steps, _most_steps(weights))
     done = 0
 
@@ -97,7 +97,7 @@ def captured_sharpness(
     if not _has_converged(ends):
         unknown = float("nan")
         return Sharpness(unknown, unknown, unknown, unknown, threshold)
-    value, low, high = (float(each[0, 1]) for each in (ends.values, ends.low, ends.high))
+    value, low, high = (float(end[0, 1]) for end in (ends.values, ends.low, ends.high))
     return Sharpness(value, low, high, learning_rate * value, threshold)
 
 
@@ -105,12 +105,12 @@ def mean_gradient(
     loss: CapturedLoss, weights: list[nn.Parameter]
 ) -> tuple[float, list[Float[Tensor, "..."]]]:
     """The mean loss of the sequences, and its derivatives in the weights."""
-    total, slopes = 0.0, [torch.zeros_like(each) for each in weights]
+    total, slopes = 0.0, [torch.zeros_like(tensor) for tensor in weights]
     for losses in loss.tensors():
         part = losses.sum() / loss.size
         total += part.item()
-        for slope, each in zip(slopes, _gradients([part], weights), strict=True):
-            slope += each
+        for slope, tensor in zip(slopes, _gradients([part], weights), strict=True):
+            slope += tensor
     return total, slopes
 
 
@@ -118,16 +118,16 @@ def hessian_product(
     loss: CapturedLoss, weights: list[nn.Parameter], vector: Float[np.ndarray, " P"]
 ) -> Float[np.ndarray, " P"]:
     """The Hessian of the mean loss times a vector, batch by batch."""
-    pieces = torch.tensor(vector).split([each.numel() for each in weights])
+    pieces = torch.tensor(vector).split([tensor.numel() for tensor in weights])
     rows = [piece.reshape(w.shape).to(w) for piece, w in zip(pieces, weights, strict=True)]
     image = np.zeros(len(vector))
     for losses in loss.tensors():
         slopes = _gradients([losses.sum() / loss.size], weights, create_graph=True)
         moving = [(slope, row) for slope, row in zip(slopes, rows, strict=True) if slope.grad_fn]
         if moving:  # a loss that is linear in all weights has no second derivative
-            firsts, factors = (list(each) for each in zip(*moving, strict=True))
+            firsts, factors = (list(column) for column in zip(*moving, strict=True))
             seconds = _gradients(firsts, weights, factors)
-            image += torch.cat([each.reshape(-1) for each in seconds]).double().cpu().numpy()
+            image += torch.cat([tensor.reshape(-1) for tensor in seconds]).double().cpu().numpy()
     return image
 
 
@@ -152,9 +152,9 @@ def _require_symmetry(
     A gradient that is cut, by `detach` or a function that is differentiable once, is no gradient of
     the loss, and its derivatives are not symmetric.
     """
-    one, other = np.random.default_rng(0).standard_normal((2, 1, size))
-    images = [products(rows) for rows in (one, other)]
-    forth, back = float(other[0] @ images[0][0]), float(one[0] @ images[1][0])
+    first, second = np.random.default_rng(0).standard_normal((2, 1, size))
+    images = [products(rows) for rows in (first, second)]
+    forth, back = float(second[0] @ images[0][0]), float(first[0] @ images[1][0])
     scale = max(float(np.linalg.norm(image)) for image in images)
     if not abs(forth - back) <= _ASYMMETRY * scale:
         raise UserError(
@@ -180,7 +180,7 @@ def _gradients(
 
 def _most_steps(weights: list[nn.Parameter]) -> int:
     """Vectors that fit in memory beside their images."""
-    return _BYTES // (16 * sum(each.numel() for each in weights))
+    return _BYTES // (16 * sum(tensor.numel() for tensor in weights))
 
 
 def _has_converged(ends: SpectrumEnds) -> bool:

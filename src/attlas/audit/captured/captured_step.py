@@ -76,9 +76,9 @@ def captured_descent(
         weights at the last of them.
     """
     weights = trained_parameters(loss.model.module, loss.model.name)
-    start = [each.detach().clone() for each in weights]
+    start = [tensor.detach().clone() for tensor in weights]
     reached, losses = start, list[float]()
-    velocity = [torch.zeros_like(each) for each in start]
+    velocity = [torch.zeros_like(tensor) for tensor in start]
     try:
         for _ in range(steps + 1):
             with second_derivatives(loss.model.name):
@@ -86,11 +86,11 @@ def captured_descent(
             if stops(losses, value):
                 break
             losses.append(value)
-            reached = [each.detach().clone() for each in weights]
+            reached = [tensor.detach().clone() for tensor in weights]
             with torch.no_grad():
-                for each, speed, slope in zip(weights, velocity, slopes, strict=True):
+                for tensor, speed, slope in zip(weights, velocity, slopes, strict=True):
                     speed.mul_(momentum).sub_(slope, alpha=learning_rate)
-                    each.add_(speed)
+                    tensor.add_(speed)
     finally:
         _write(weights, start)
     return Descent(tuple(losses), reached)
@@ -120,8 +120,8 @@ def _moved(loss: CapturedLoss, weights: list[Float[Tensor, "..."]] | None) -> Ca
 @torch.no_grad()
 def _write(weights: list[torch.nn.Parameter], values: list[Tensor]) -> None:
     """Write values into weights."""
-    for each, value in zip(weights, values, strict=True):
-        each.copy_(value)
+    for tensor, value in zip(weights, values, strict=True):
+        tensor.copy_(value)
 
 
 def _accuracy(
@@ -130,7 +130,7 @@ def _accuracy(
     """What other weights do to the accuracy on the test, where there are right answers."""
     if not isinstance(loss, CapturedAnswers):
         return None
-    before, after = (_errors(_moved(loss, each)) for each in (None, weights))
+    before, after = (_errors(_moved(loss, tree)) for tree in (None, weights))
     return accuracy_change_of(loss.accuracy, before[testing], after[testing])
 
 
