@@ -112,7 +112,7 @@ def accuracy_change_of(
     """The change of an accuracy with its interval.
 
     Args:
-        name: of the share of right answers.
+        name: what the share of right answers is called.
         before: errors of the examples of the test, 0 or 1.
         after: their errors after the action.
 

@@ -134,7 +134,7 @@ def step_note(facts: Facts, weights: str = ALL_WEIGHTS, examples: str = "sequenc
 
     Args:
         weights: those in which the loss is differentiated, prose.
-        examples: what the loss is a mean of, in the plural.
+        examples: sequences, texts or images, whichever the loss is a mean of.
     """
     momentum = _number(facts, "momentum")
     how = f"heavy-ball momentum {momentum}" if facts["momentum"] else "no momentum"

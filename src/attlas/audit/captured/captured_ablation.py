@@ -69,7 +69,7 @@ class CapturedLoss:
         """The same losses of some of the sequences, by a model with other weights.
 
         Args:
-            places: of the sequences, ascending.
+            places: numbers of the sequences, in ascending order.
         """
         part = copy.copy(self)
         part.model, part.number = model, len(places)

@@ -91,7 +91,7 @@ class CapturedAnswers(CapturedLoss):
         """The same losses of some of the examples, which look for their own documents alone.
 
         Args:
-            places: of the examples, ascending.
+            places: numbers of the examples, in ascending order.
         """
         right, behind = self.right[places], np.zeros(0, int)
         if self.documents is not None:

@@ -37,7 +37,7 @@ def captured_notes(
         layers: attentions in the order of the run; None for one without plain maps.
         tokens: sequences or images that were read; None at level weights.
         loss: losses that judge a change; None at level weights.
-        facts: of the audit, by name.
+        facts: numbers that the audit found, by name.
         source: name of what was read; may be empty.
     """
     notes = []

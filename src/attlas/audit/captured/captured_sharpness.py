@@ -62,7 +62,7 @@ def captured_sharpness(
     absolute Ritz value.
 
     Args:
-        loss: of a model in float64.
+        loss: losses of sequences by a model in float64.
         max_steps: largest number of products; fewer where their vectors would not fit in memory.
         progress: called with the number of products done, and of all that may be needed.
 

@@ -69,7 +69,7 @@ def captured_descent(
     r"""Heavy-ball steps v' = beta v - eta grad L(w), w' = w + v' on the mean loss.
 
     Args:
-        loss: of a model whose weights are those of the start, also afterwards.
+        loss: losses by a model whose weights are those of the start, also afterwards.
 
     Returns:
         The losses, before the first that is more than ten times the first or no number, and the
