@@ -1,5 +1,7 @@
 """Verdicts, reports and claims as text and as tables."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from attlas.claims.claim import Control, Source, assume
@@ -24,6 +26,16 @@ def report(control=Outcome.VIOLATED):
     controls = (ControlReport("half of $x$", Outcome.VIOLATED, Verdict(control, "a reason")),)
     challenge = ChallengeReport(0.875, False, 8, 50, HELD)
     return CheckReport("paper/lemma", HELD, controls, Outcome.SUPPORTED, challenge)
+
+
+def test_a_counterexample_of_the_search_stands_before_what_drawn_instances_say():
+    search = ChallengeReport(1.2, True, 8, 50, BROKEN)
+    broken = replace(report(), challenge=search)
+    assert broken.outcome is Outcome.VIOLATED
+    first = report_text(broken).splitlines()[0]
+    assert first.startswith("paper/lemma: VIOLATED by a search (excess <1>); drawn instances: SUPP")
+    assert "violated by a search" in report_html(broken)
+    assert report().outcome is Outcome.SUPPORTED
 
 
 def test_a_verdict_is_one_line_without_its_arrays():

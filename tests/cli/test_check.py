@@ -211,6 +211,9 @@ def test_claims_of_ones_own_are_searched_by_default_as_pytest_and_challenge_do(a
     # The verdict without a search does not stand for the one with it.
     code, out, _ = attlas(*asked, "--json", file)
     assert (code, "the challenge found a counterexample" in out) == (1, True)
+    # The table does not call it supported either.
+    assert "VIOLATED" in out
+    assert "SUPPORTED" not in out
     (found,) = json.loads(file.read_text())
     assert found["challenge"]["violated"]
     (claim,) = find_claims([str(own)])

@@ -54,10 +54,18 @@ def report_text(report: CheckReport) -> str:
           unexpected: SUPPORTED, expected VIOLATED: held
     """
     before = f"{report.provenance}: " if report.provenance else ""
-    lines = [f"{report.claim}: {before}{verdict_text(report.verdict)}"]
+    lines = [f"{report.claim}: {before}{_outcome_text(report)}"]
     lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
     lines += [f"  {text}" for text in strength_sentences(report)]
     return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
+
+
+def _outcome_text(report: CheckReport) -> str:
+    """The verdict, after that of a search which contradicts it."""
+    drawn, search = verdict_text(report.verdict), report.challenge
+    if search is None or report.outcome is report.verdict.outcome:
+        return drawn
+    return f"{report.outcome} by a search ({search.verdict.reason}); drawn instances: {drawn}"
 
 
 @refuse_misfits

@@ -48,7 +48,9 @@ def outcome_words(report: CheckReport) -> str:
         >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(0.25,)))
         'supported (tested), ratio 0.75'
     """
-    word, ratio = _WORDS[report.verdict.outcome], report.ratio
+    if report.outcome is not report.verdict.outcome:
+        return f"{_WORDS[report.outcome]} by a search"
+    word, ratio = _WORDS[report.outcome], report.ratio
     refuted = report.proof is not None and report.verdict.outcome is Outcome.VIOLATED
     if refuted or report.strength is Strength.PROVED:
         return f"{word} ({Strength.PROVED})"

@@ -200,8 +200,7 @@ class ChallengeReport:
         detection: for each component, the smallest relative change of the right side that would
             be noticed at the end points.
         stopped: why it ended early, if it did.
-        certified: a proof that the witness violates, by interval arithmetic, or why there is none;
-            empty where nobody asked.
+        certified: a proof by interval arithmetic that it violates, or why not; empty if not asked.
     """
 
     ratio: float | None
@@ -271,21 +270,28 @@ class CheckReport:
         return report_html(self)
 
     @property
+    def broken(self) -> bool:
+        """Whether the search found a counterexample."""
+        return self.challenge is not None and self.challenge.violated
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome on drawn instances, or VIOLATED by a counterexample of the search."""
+        return Outcome.VIOLATED if self.broken else self.verdict.outcome
+
+    @property
     def ratio(self) -> float | None:
         """The largest left / right of a supported claim, in the component where it is least.
 
         Zero where a right side as small as one likes would pass; None without a constant.
         """
-        broken = self.challenge is not None and self.challenge.violated
         factor = passing_factor(limits_of(self))
-        supported = self.verdict.outcome is Outcome.SUPPORTED and not broken
-        return 1 / factor if supported and factor is not None else None
+        return None if factor is None or self.outcome is not Outcome.SUPPORTED else 1 / factor
 
     @property
     def strength(self) -> Strength | None:
         """The level of a supported claim, None where none applies."""
-        broken = self.challenge is not None and self.challenge.violated
-        if self.proof is not None and self.verdict.outcome is Outcome.SUPPORTED and not broken:
+        if self.proof is not None and self.outcome is Outcome.SUPPORTED:
             return Strength.PROVED
         return None if self.ratio is None else Strength.of(self.ratio)
 
@@ -300,15 +306,14 @@ class CheckReport:
         defects = list(self.faults)
         if self.verdict.outcome is not self.expect:
             defects.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
-        if self.challenge and self.challenge.violated and self.expect is Outcome.SUPPORTED:
+        if self.broken and self.expect is Outcome.SUPPORTED:
             defects.append("the challenge found a counterexample")
         return tuple(defects)
 
     @property
     def defects(self) -> tuple[str, ...]:
         """What needs investigation: empty when all came out as expected."""
-        controls = (control.defect for control in self.controls if not control.as_expected)
-        return (*self.claim_defects, *controls)
+        return (*self.claim_defects, *(c.defect for c in self.controls if not c.as_expected))
 
 
 def by_provenance(items: Iterable[tuple[Provenance, T]]) -> dict[Provenance, tuple[T, ...]]:

@@ -253,7 +253,7 @@ def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[st
 
 def _keep(store: "Store", report: "CheckReport") -> None:
     """Store a counterexample, which every later check evaluates first."""
-    if report.challenge is not None and report.challenge.violated:
+    if report.challenge is not None and report.broken:
         from attlas.experiments.witness import keep_witness
 
         keep_witness(store, report.claim, report.challenge, report.shrunk)
@@ -319,7 +319,7 @@ def _counted(reports: "Sequence[CheckReport]", ages: "Ages") -> Iterator[str]:
     from attlas.claims.verdict import strengths
     from attlas.display.terminal import counted
 
-    supported = [report for report in reports if report.verdict.outcome == "SUPPORTED"]
+    supported = [report for report in reports if report.outcome == "SUPPORTED"]
     if len(supported) > 1:
         yield f"{len(supported)} supported claims, {strengths(supported)}; see `attlas power CLAIM`"
     defective = sum(bool(report.defects) for report in reports)
@@ -359,7 +359,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
 
 def _outcome(report: "CheckReport") -> str:
     """The outcome, which is no failure where it is the expected one."""
-    outcome = report.verdict.outcome
+    outcome = report.outcome
     return f"{outcome} (expected)" if outcome is report.expect != "SUPPORTED" else str(outcome)
 
 

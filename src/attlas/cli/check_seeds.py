@@ -36,7 +36,7 @@ def show_seeds(claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckR
 def _row(claim: "Claim", group: "Sequence[CheckReport]") -> tuple[str, ...]:
     from attlas.claims.claim import provenance_text
 
-    outcomes = dict.fromkeys(report.verdict.outcome.value for report in group)
+    outcomes = dict.fromkeys(report.outcome.value for report in group)
     return (
         claim.name,
         provenance_text(claim),

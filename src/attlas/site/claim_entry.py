@@ -142,14 +142,13 @@ class ClaimEntry:
     @property
     def mark(self) -> Mark:
         """The display of the outcome; an attack's counterexample outweighs the instances."""
-        search = self.report.challenge if self.report else None
-        broken = search is not None and search.violated and self.outcome is Outcome.SUPPORTED
-        return BROKEN if broken else MARKS[self.outcome]
+        broken = self.report is not None and self.report.broken
+        return BROKEN if broken and self.outcome is Outcome.SUPPORTED else MARKS[self.outcome]
 
     @property
     def strength(self) -> str:
         """The words after the outcome: which smaller constant would pass, or that it is tight."""
-        if self.report is None:
+        if self.report is None or self.mark is BROKEN:
             return ""
         return outcome_words(self.report).removeprefix(self.mark.word)
 

@@ -29,10 +29,9 @@ def evidence_level(report: CheckReport | None) -> EvidenceLevel:
     """
     if report is None:
         return EvidenceLevel.OPEN
-    broken = report.challenge is not None and report.challenge.violated
-    if report.verdict.outcome is Outcome.VIOLATED or broken:
+    if report.outcome is Outcome.VIOLATED:
         return EvidenceLevel.COUNTEREXAMPLE
-    held = report.verdict.outcome is Outcome.SUPPORTED and not report.defects
+    held = report.outcome is Outcome.SUPPORTED and not report.defects
     return EvidenceLevel.HELD if held else EvidenceLevel.OPEN
 
 

@@ -52,9 +52,8 @@ def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
 def _verdict(report: CheckReport) -> str:
     """The verdict with its strength, or that an attack violated the claim."""
     word = MARKS[report.verdict.outcome].word
-    broken = report.challenge is not None and report.challenge.violated
     # The table must not call a claim with a counterexample supported.
-    if broken and report.verdict.outcome is Outcome.SUPPORTED:
+    if report.broken and report.verdict.outcome is Outcome.SUPPORTED:
         return BROKEN.word
     return word if report.strength is None else f"{word} ({report.strength})"
 

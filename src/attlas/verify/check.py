@@ -107,8 +107,7 @@ def check(
         # Trials of another look are other draws of the sampler, or more of them: the sum of all
         # error probabilities bounds that of the report.
         verdicts = (report.verdict, *(control.verdict for control in report.controls))
-        broken = report.challenge is not None and report.challenge.violated
-        if broken or not any(map(_is_open, verdicts)):
+        if report.broken or not any(map(_is_open, verdicts)):
             break
     return replace(report, seconds=time.perf_counter() - started)
 

@@ -66,7 +66,7 @@ def sequential_check(
 
 def _is_unsettled(report: CheckReport) -> bool:
     """Whether more scales may decide it otherwise; a counterexample of the search is settled."""
-    if report.challenge is not None and report.challenge.violated:
+    if report.broken:
         return False
     verdicts = [report.verdict, *(control.verdict for control in report.controls)]
     return _is_doubtful(report) or any(map(_is_open, verdicts))
