@@ -251,7 +251,7 @@ def sequence_losses(
     hidden: np.ndarray | None = None,
     unchanged: Any = None,
 ) -> Float[np.ndarray, " B"]:
-    """Mean loss of each sequence, see `loss_tensor`."""
+    """Mean loss of each of B sequences of T tokens, (B, T), see `loss_tensor`."""
     return loss_tensor(kind, output, tokens, hidden, unchanged).cpu().numpy()
 
 

@@ -119,7 +119,7 @@ def test_a_control_that_would_be_proved_too_refuses_the_proof():
 
 
 def test_a_stored_certificate_that_is_changed_is_not_confirmed():
-    name = "Cauchy and Schwarz"
+    name = "norms of three numbers"
     claim, proof = stated(*TRUE[name]), proof_of(name)
     for change in ("weight", "coefficient", "sign", "multiplier"):
         certificate = copy.deepcopy(dict(proof.certificate))

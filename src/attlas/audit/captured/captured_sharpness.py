@@ -133,7 +133,15 @@ def hessian_product(
 
 @contextmanager
 def second_derivatives(name: str) -> Iterator[None]:
-    """One line where PyTorch cannot differentiate a model twice."""
+    """One line where PyTorch cannot differentiate a model twice.
+
+    Examples:
+        >>> with second_derivatives("model"):
+        ...     raise RuntimeError("no derivative")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: PyTorch has no second derivatives of the loss of model ...
+    """
     try:
         yield
     except RuntimeError as error:

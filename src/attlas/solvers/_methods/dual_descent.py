@@ -112,7 +112,8 @@ def _gradient_steps(
     scaled = gradient / diagonal
     # The curvature along the first step, by a difference.
     ahead = l - _TRIAL * scaled
-    step = _TRIAL * (scaled @ gradient) / (scaled @ (gradient + 1 - margins_of(ahead)))
+    bend = scaled @ (gradient + 1 - margins_of(ahead))
+    step = _TRIAL * (scaled @ gradient) / bend if bend > 0 else 0.0  # 0 where the start is optimal
     best, nearest, before = l, np.inf, np.inf
     for count in range(1, most + 1):
         ahead = np.maximum(l - step * scaled, 0)

@@ -177,7 +177,7 @@ def parametrisations(arrays: Mapping[str, np.ndarray], digits: int) -> dict[str,
     Examples:
         >>> draws = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], size=32)
         >>> parametrisations({"p": draws}, 1)
-        {'p': Parametrisation(kind='distribution', ends=(0.0, 0.0))}
+        {'p': Parametrisation(kind='distribution', ends=(0.0, 0.0), row=0)}
     """
     sets = {}
     for name, draws in arrays.items():

@@ -85,14 +85,15 @@ def _on_domains(claim: Claim, seed: int, seconds: float) -> Proof:
     """A proof on a domain that the draws declare, up to one rotation or of signs alone first."""
     batch, read = read_draws(claim, seed)
     reasons: list[str] = []
+    rotated = ""
     if (domain := up_to_rotation(claim, batch, read)) is not None:
         try:
             return _proved(claim, domain, batch, seed, {"rotated": True}, seconds)
         except NotProvedError as reason:
-            reasons.append(str(reason))
+            rotated = str(reason)
     tried: list[Domain] = []
     for discrete, digits in ((False, 0), (False, 1), (False, 2), (True, 0)):
-        if digits and ENDED & set(reasons):
+        if digits and ENDED & {*reasons, rotated}:
             continue
         try:
             domain = domain_for(claim, batch, read, seed, digits, discrete)
@@ -105,7 +106,8 @@ def _on_domains(claim: Claim, seed: int, seconds: float) -> Proof:
             return _proved(claim, domain, batch, seed, choice, seconds)
         except NotProvedError as reason:
             reasons.append(str(reason))
-    raise NotProvedError("; on sets: ".join(dict.fromkeys(reasons[:2])))
+    text = "; on sets: ".join(dict.fromkeys(reasons[:2]))
+    raise NotProvedError(f"{text}; up to a rotation: {rotated}" if rotated not in text else text)
 
 
 def read_draws(claim: Claim, seed: int) -> tuple[dict[str, Any], set[str]]:
