@@ -110,12 +110,12 @@ def pretrained() -> nn.Module:
     }  # fmt: skip
     model, tensors = LlamaModel(config), {}
     for name in model.state_dict():
-        stored = {"embed_tokens.weight": "tok_embeddings.weight"}.get(name, name)
+        stored = "tok_embeddings.weight" if name == "embed_tokens.weight" else name
         for theirs, ours in names.items():
             stored = stored.replace(f".{theirs}.", f".{ours}.")
         W = np.array(weights[stored])
         if stored.endswith(("wq.weight", "wk.weight")):
-            width = facts["dim"] // facts["n_heads"]
+            width = int(facts["dim"]) // int(facts["n_heads"])
             pairs = W.reshape(-1, width // 2, 2, W.shape[1])
             W = pairs.swapaxes(1, 2).reshape(W.shape)
         tensors[name] = torch.from_numpy(W)

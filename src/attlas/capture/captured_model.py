@@ -295,7 +295,7 @@ def score_tensor(output: Any) -> Tensor:
     """Logits, or the last hidden states of a model without them, in float64."""
     for name in ("logits", "logits_per_image", "last_hidden_state"):
         value = getattr(output, name, None)
-        if isinstance(value, Tensor):
+        if value is not None and isinstance(value, Tensor):
             return value.double()
     value = output if isinstance(output, Tensor) else output[0]
     return value.double()
