@@ -45,11 +45,13 @@ def main() -> None:
             # Again each second: a callback in which it is raised swallows it.
             signal.setitimer(signal.ITIMER_PROF, options.most, 1.0)
             try:
-                result = prove(claim, seconds=options.seconds)
+                try:
+                    result = prove(claim, seconds=options.seconds)
+                finally:  # which the signal may interrupt too
+                    signal.setitimer(signal.ITIMER_PROF, 0)
             except _OutOfTime:
-                result = f"not within {options.most:g} seconds"
-            finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
+                result = f"not within {options.most:g} seconds"
             text = result.sentence() if isinstance(result, Proof) else f"not proved: {result}"
             print(f"{claim.name} ({time.process_time() - started:.1f} s): {text}", flush=True)
             proved, tried = proved + isinstance(result, Proof), tried + 1
