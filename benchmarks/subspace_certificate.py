@@ -157,13 +157,21 @@ def control(reviews: dict[str, tuple[Tensor, Tensor]], dimensions: int, n: int) 
     y = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(1))
     adapter = trained(X, y, dimensions, 1)
     bound = adapter.certificate([(X, y)], delta=DELTA)
-    free = binomial_upper_limit(round(bound.empirical * n), n, DELTA)
+    case = f"control: coins as labels of {n:,} reviews, {dimensions} dimensions, 3 values"
+    return control_row(case, 8 * len(adapter.file), bound.empirical, bound.bound, n)
+
+
+def control_row(
+    case: str, bits: int, training_error: float, certificate: float, n: int
+) -> dict[str, Any]:
+    """A classifier of n coins, whose true error is 1/2, beside the limit that pays no bits."""
+    free = binomial_upper_limit(round(training_error * n), n, DELTA)
     return {
-        "case": f"control: coins as labels of {n:,} reviews, {dimensions} dimensions, 3 values",
-        "bits": 8 * len(adapter.file),
-        "training_error": bound.empirical,
+        "case": case,
+        "bits": bits,
+        "training_error": training_error,
         "true_error": 0.5,
-        "certificate": bound.bound,
+        "certificate": certificate,
         "limit_without_bits": free,
         "limit_without_bits_is_false": free < 0.5,
     }

@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.site.claim_entry import ClaimEntry, Source
 from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
+from attlas.site.verdict_rows import verdict_row
+from attlas.verify.registry import one_claim
 
 HELD, BROKEN = (Verdict(outcome, "said") for outcome in (Outcome.SUPPORTED, Outcome.VIOLATED))
 
@@ -22,6 +27,15 @@ def test_each_standing():
     assert evidence_level(report(BROKEN, expect=Outcome.VIOLATED)) is EvidenceLevel.COUNTEREXAMPLE
     assert evidence_level(report(control=HELD)) is EvidenceLevel.OPEN
     assert evidence_level(report(Verdict(Outcome.INCONCLUSIVE, ""))) is EvidenceLevel.OPEN
+
+
+@pytest.mark.parametrize("drawn", [Outcome.SUPPORTED, Outcome.INCONCLUSIVE])
+def test_pages_and_tables_name_the_counterexample_whatever_the_drawn_instances_say(drawn):
+    claim = one_claim("julistiono2024optimizing/lemma-12")
+    found = report(Verdict(drawn, ""), found=True)
+    entry = ClaimEntry(claim, found, (), Source("own.py", 1, ""))
+    assert entry.mark.word == verdict_row(claim, found).verdict == "violated under attack"
+    assert entry.strength == ""
 
 
 def test_counts_add_up_and_zero_is_left_unsaid():

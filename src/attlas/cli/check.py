@@ -253,7 +253,7 @@ def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[st
 
 def _keep(store: "Store", report: "CheckReport") -> None:
     """Store a counterexample, which every later check evaluates first."""
-    if report.challenge is not None and report.broken:
+    if report.challenge is not None and report.challenge.violated:
         from attlas.experiments.witness import keep_witness
 
         keep_witness(store, report.claim, report.challenge, report.shrunk)

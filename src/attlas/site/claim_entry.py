@@ -142,8 +142,9 @@ class ClaimEntry:
     @property
     def mark(self) -> Mark:
         """The display of the outcome; an attack's counterexample outweighs the instances."""
-        broken = self.report is not None and self.report.broken
-        return BROKEN if broken and self.outcome is Outcome.SUPPORTED else MARKS[self.outcome]
+        report = self.report
+        contradicted = report is not None and report.outcome is not report.verdict.outcome
+        return BROKEN if contradicted else MARKS[self.outcome]
 
     @property
     def strength(self) -> str:

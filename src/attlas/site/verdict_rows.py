@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from attlas.claims.claim import Claim, provenance_text
-from attlas.claims.verdict import CheckReport, Outcome
+from attlas.claims.verdict import CheckReport
 from attlas.display.numbers import plain_number
 from attlas.site.claim_entry import BROKEN, MARKS
 from attlas.verify.searchable import why_not_attacked
@@ -52,8 +52,8 @@ def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
 def _verdict(report: CheckReport) -> str:
     """The verdict with its strength, or that an attack violated the claim."""
     word = MARKS[report.verdict.outcome].word
-    # The table must not call a claim with a counterexample supported.
-    if report.broken and report.verdict.outcome is Outcome.SUPPORTED:
+    # The table must not call a claim with a counterexample supported, or undecided.
+    if report.outcome is not report.verdict.outcome:
         return BROKEN.word
     return word if report.strength is None else f"{word} ({report.strength})"
 
